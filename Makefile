@@ -1,0 +1,53 @@
+# Every task of the project. `make serve` and `make test` need Python 3.11+ and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PROTOS := $(wildcard protos/askd/v1/*.proto)
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.PHONY: help serve test soak bench gen verify-gen lint fmt types check clean
+help: ## This list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
+
+$(VENV)/.serve: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/.serve
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+serve: $(VENV)/.serve ## Run the service with the default settings
+	@exec $(BIN)/askd serve
+
+test: $(VENV)/.dev ## Run the test suite
+	$(BIN)/pytest
+
+soak: $(VENV)/.dev ## Run the long chaos tests
+	$(BIN)/pytest -m soak --timeout 1800
+
+bench: $(VENV)/.dev ## Measure against bare gRPC on this machine
+	$(BIN)/python -m bench
+
+gen: $(VENV)/.dev ## Generate src/askd/v1 from protos
+	$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=src --grpc_python_out=src \
+	  --mypy_out=quiet:src --mypy_grpc_out=quiet,generate_concrete_servicer_stubs:src $(PROTOS)
+	cd src/askd/v1 && rm -f ask_pb2_grpc.py* error_reason_pb2_grpc.py*
+
+verify-gen: gen ## Fail where the generated code is not what protos says
+	@test -z "$$(git status --porcelain -- src/askd/v1)" || { git status --short -- src/askd/v1; exit 1; }
+
+lint: $(VENV)/.dev ## Check style and the protos
+	ruff check . && ruff format --check . && buf lint && buf format --diff --exit-code
+
+fmt: $(VENV)/.dev ## Mend what lint would complain of
+	ruff check --fix . && ruff format . && buf format --write
+
+types: $(VENV)/.dev ## Check the types, strictly
+	mypy
+
+check: verify-gen lint types test ## Everything CI runs
+
+clean: ## Remove what make made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache dist
