@@ -1,0 +1,1 @@
+"""Where asks and keys are kept: tables, migrations, the batch writer and queries, over SQLAlchemy Core."""

@@ -1,0 +1,64 @@
+"""Point reads that coalesce: one query for all that wait."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from askd.domain.asks import Ask
+from askd.store.database import Database, refusing
+from askd.store.queries import load_asks
+
+T = TypeVar("T")
+
+#: Asks in one query.
+BATCH = 128
+
+
+class Reader:
+    """Reads for the service; what the database cannot do is unavailable."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._wanted: dict[str, list[asyncio.Future[Ask | None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def read(self, transaction: Callable[[Connection], T]) -> T:
+        """Run a function that only reads. Raises AskdError (unavailable)."""
+        with refusing():
+            return await self._database.read(transaction)
+
+    async def get(self, ask_id: str) -> Ask | None:
+        """One ask, or None where there is no such id; what is committed before the call is seen."""
+        future: asyncio.Future[Ask | None] = asyncio.get_running_loop().create_future()
+        self._wanted.setdefault(ask_id, []).append(future)
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name="reader")
+        return await future
+
+    async def close(self) -> None:
+        """Finish the reads that wait."""
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        # One read at a time: those that come while it runs wait for the next, together.
+        while self._wanted:
+            ids = list(self._wanted)[:BATCH]
+            await self._load({ask_id: self._wanted.pop(ask_id) for ask_id in ids})
+        self._task = None
+
+    async def _load(self, waiting: dict[str, list[asyncio.Future[Ask | None]]]) -> None:
+        try:
+            found: dict[str, Ask] | Exception = await self.read(lambda connection: load_asks(connection, waiting))
+        except Exception as error:  # whatever it is, it is the callers'
+            found = error
+        for ask_id, futures in waiting.items():
+            for future in futures:
+                if future.done():
+                    continue
+                if isinstance(found, Exception):
+                    future.set_exception(found)
+                else:
+                    future.set_result(found.get(ask_id))
