@@ -1,0 +1,1 @@
+"""The command line: one module a command group. Everything but `serve` is a client of a running server."""

@@ -1,0 +1,89 @@
+"""`askd serve`."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from askd.config import Address, ConfigError, Settings, load
+
+
+def serve(
+    data_dir: Annotated[Path | None, typer.Option(help="The folder of the database, admin.key and askd.toml.")] = None,
+    database: Annotated[str | None, typer.Option(help="The database's URL.")] = None,
+    grpc: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where gRPC listens; :0 picks a port.")] = None,
+    http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where HTTP listens, or off.")] = None,
+    config: Annotated[Path | None, typer.Option(help="The file of settings. Default: askd.toml in the folder.")] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this machine without TLS.")] = False,
+) -> None:
+    """Run the service."""
+    options: dict[str, Any] = {
+        "data_dir": data_dir,
+        "config": config,
+        "database": database and {"url": database},
+        "grpc": grpc and {"listen": grpc},
+        "http": http and {"listen": http},
+        "insecure": insecure or None,
+    }
+    try:
+        settings = load({name: value for name, value in options.items() if value is not None}, os.environ)
+        _refuse_exposure(settings)
+    except ConfigError as error:
+        _fail(str(error))
+    os.umask(0o077)  # what the server writes is nobody else's to read
+    _run(settings)
+
+
+def _refuse_exposure(settings: Settings) -> None:
+    for address in (settings.grpc.listen, settings.http.listen):
+        if address is not None and not address.is_loopback and not settings.insecure:
+            raise ConfigError(f"{address} is beyond this machine and has no TLS; give --insecure to allow it")
+
+
+def _run(settings: Settings) -> None:
+    from askd.server import logs
+    from askd.store.database import StartError
+
+    logs.configure()
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(settings))
+    except StartError as error:
+        _fail(str(error))
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(settings: Settings) -> None:
+    from askd.server.app import Server, open_store
+
+    stopped = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    server = Server(settings, await open_store(settings))
+    try:
+        await server.start()
+        _say_ready(server.address, None)
+        await stopped.wait()
+    finally:
+        await server.drain()
+
+
+def _say_ready(grpc: Address, http: Address | None) -> None:
+    sys.stdout.write(f"askd ready grpc={grpc} http={http or 'off'}\n")
+    sys.stdout.flush()
+
+
+def _fail(message: str) -> None:
+    sys.stderr.write(f"askd: {message}\n")
+    raise SystemExit(1)

@@ -1,0 +1,159 @@
+"""Every setting, read once at the edge (CONTRACT section 10): options, then ASKD_* variables, then askd.toml."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any
+
+from platformdirs import user_data_dir
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class ConfigError(Exception):
+    """A setting that is wrong; the message is one line that names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. Port 0 lets the system pick one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+
+def _address(value: object) -> object:
+    """HOST:PORT, where no host means the loopback address."""
+    if not isinstance(value, str):
+        return value
+    host, colon, port = value.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError("must be HOST:PORT")
+    return Address(host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port))
+
+
+def _address_or_off(value: object) -> object:
+    return None if value == "off" else _address(value)
+
+
+def _seconds(value: object) -> object:
+    """A number of seconds, or a text such as 15s, 10m, 2h, 30d."""
+    if isinstance(value, str):
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", value)
+        if not match:
+            raise ValueError("must be a span such as 15s, 10m, 2h or 30d")
+        return float(match[1]) * _UNITS[match[2]]
+    return value
+
+
+Listen = Annotated[Address, BeforeValidator(_address)]
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+class Database(_Section):
+    """`[database]`."""
+
+    url: str = ""
+
+
+class Grpc(_Section):
+    """`[grpc]`."""
+
+    listen: Listen = Address("127.0.0.1", 50051)
+
+
+class Http(_Section):
+    """`[http]`. No address: gRPC alone is served."""
+
+    listen: Annotated[Address | None, BeforeValidator(_address_or_off)] = Address("127.0.0.1", 8080)
+    cors_origins: tuple[str, ...] = ()
+
+
+class Watch(_Section):
+    """`[watch]`. `heartbeat` is in seconds."""
+
+    heartbeat: Annotated[Seconds, Field(gt=0)] = 15.0
+
+
+class Settings(BaseSettings):
+    """Everything that `askd serve` can be told."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="ASKD_", env_nested_delimiter="_", env_nested_max_split=1, extra="forbid", frozen=True
+    )
+
+    data_dir: Path = Field(default_factory=lambda: default_data_dir())
+    database: Database = Database()
+    grpc: Grpc = Grpc()
+    http: Http = Http()
+    watch: Watch = Watch()
+    insecure: bool = False
+
+    @property
+    def database_url(self) -> str:
+        """The database, which is a file in the data folder where none is named."""
+        return self.database.url or f"sqlite+aiosqlite:///{self.data_dir.absolute() / 'askd.db'}"
+
+    @property
+    def admin_key(self) -> Path:
+        """The file of the first key's credential."""
+        return self.data_dir / "admin.key"
+
+
+def default_data_dir() -> Path:
+    """The platform's user data folder."""
+    return Path(user_data_dir("askd", appauthor=False))
+
+
+def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+    """Read every setting. `options` is what the command line said, nested like askd.toml. Raises ConfigError."""
+    data_dir = Path(options.get("data_dir") or environment.get("ASKD_DATA_DIR") or default_data_dir())
+    named = options.get("config") or environment.get("ASKD_CONFIG")
+    path = Path(named) if named else data_dir / "askd.toml"
+    if named and not path.is_file():
+        raise ConfigError(f"{path}: no such file")
+    given = {key: value for key, value in options.items() if key != "config"}
+    try:
+        return _from(path)(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
+    except ValueError as error:  # not TOML at all
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _from(path: Path) -> type[Settings]:
+    class FromFile(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
+
+    return FromFile

@@ -1,0 +1,126 @@
+"""The server: how it is put together, started and drained (CONTRACT section 10)."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from askd.config import Address, Settings
+from askd.server import convert
+from askd.server.ask_servicer import AskServicer
+from askd.server.health import Health
+from askd.server.interceptor import Interceptor
+from askd.server.key_servicer import KeyServicer
+from askd.service.asks import Asks
+from askd.service.hub import Hub
+from askd.service.keys import Keys, insert_first_key
+from askd.store.database import Database, StartError, open_database
+from askd.store.reader import Reader
+from askd.store.writer import Clock, Writer
+from askd.v1 import ask_service_pb2_grpc, key_service_pb2_grpc
+
+log = logging.getLogger(__name__)
+
+SERVICES = ["askd.v1.AskService", "askd.v1.KeyService"]
+
+#: Seconds that calls under way have to finish once the server drains.
+GRACE = 8.0
+#: Seconds for the last answers to leave, and for health watchers to be cut off.
+FLUSH = 0.2
+
+#: Clients may ping as often as every 10 s, also while no call is under way; the server pings after 30 s of silence, so
+#: that a client that vanished is noticed. 4 MiB is what clients receive by default, too.
+OPTIONS: list[tuple[str, Any]] = [
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", 4 * 1024 * 1024),
+    ("grpc.max_send_message_length", 4 * 1024 * 1024),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+]
+
+
+def utc_microseconds() -> int:
+    """The clock: UTC microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+class Server:
+    """One askd server on one event loop. `address` is where it listens once start() has returned."""
+
+    address: Address
+
+    def __init__(self, settings: Settings, database: Database, clock: Clock = utc_microseconds) -> None:
+        self._listen = settings.grpc.listen
+        self._database = database
+        self.hub = Hub(convert.event_to_bytes)
+        self.writer = Writer(database, clock, self.hub.publish)
+        self.reader = Reader(database)
+        keys = Keys(database, clock, time.monotonic)
+        self.interceptor = Interceptor(keys)
+        self.health = Health(database, self.writer, clock, SERVICES)
+        self._watching: asyncio.Task[None] | None = None
+        self._grpc = grpc.aio.server(interceptors=[self.interceptor], options=OPTIONS)
+        asks = Asks(self.writer, self.reader, self.hub, settings.watch.heartbeat)
+        ask_service_pb2_grpc.add_AskServiceServicer_to_server(AskServicer(asks), self._grpc)
+        key_service_pb2_grpc.add_KeyServiceServicer_to_server(KeyServicer(keys), self._grpc)
+        health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, self._grpc)
+        reflection.enable_server_reflection([*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME], self._grpc)
+
+    async def start(self) -> None:
+        """Listen. Raises StartError."""
+        await self.health.say(serving=False)
+        try:
+            port = self._grpc.add_insecure_port(str(self._listen))
+        except RuntimeError as error:
+            raise StartError(f"cannot listen on {self._listen}") from error
+        self.address = Address(self._listen.host, port)
+        await self.health.run_once()
+        await self._grpc.start()
+        self._watching = asyncio.create_task(self.health.run(), name="health")
+
+    async def drain(self) -> None:
+        """Take no new work, end streams and waits, finish what was accepted, and let everything go. The plan:
+
+        1. Health says so, and whoever balances load looks elsewhere.
+        2. Watches and waits end with unavailable; new calls are refused.
+        3. Calls under way finish, and with them every accepted write.
+        4. Streams of others (health, reflection) are cut off.
+        """
+        if self._watching is not None:
+            self._watching.cancel()
+        await self.health.drain()
+        self.hub.close()
+        stopping = asyncio.create_task(self._grpc.stop(GRACE))
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.interceptor.idle.wait(), GRACE)
+        await self.writer.close()
+        await self._grpc.stop(FLUSH)
+        await stopping
+        await self.reader.close()
+        await self._database.close()
+
+
+async def open_store(settings: Settings, clock: Callable[[], int] = utc_microseconds) -> Database:
+    """Open the database, with a first key where it has none. Raises StartError."""
+    try:
+        settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        database = open_database(settings.database_url)
+        try:
+            first = await database.write(lambda connection: insert_first_key(connection, settings.admin_key, clock()))
+        except BaseException:
+            await database.close()
+            raise
+    except OSError as error:
+        raise StartError(f"{error.filename}: {error.strerror}") from error
+    if first:
+        log.info("the first key, admin everywhere, is in %s", settings.admin_key)
+    return database

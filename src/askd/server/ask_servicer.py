@@ -1,0 +1,171 @@
+"""AskService: convert, call, convert."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+import grpc
+
+from askd.domain import limits
+from askd.domain.asks import Ask
+from askd.domain.errors import AskdError, invalid
+from askd.domain.principals import Role
+from askd.domain.text import check_size
+from askd.domain.validation import check_questions
+from askd.server import convert
+from askd.server.interceptor import caller
+from askd.service.asks import AskReference, Asks
+from askd.service.cursors import make_cursor, read_cursor
+from askd.service.hub import Batch
+from askd.v1 import ask_pb2
+from askd.v1 import ask_service_pb2 as pb
+from askd.v1.ask_service_pb2_grpc import AskServiceServicer
+from askd.wire.content import question_from_proto, submissions_from_proto
+
+T = TypeVar("T")
+Context = grpc.aio.ServicerContext[Any, Any]
+
+#: Seconds before a call's deadline at which a wait returns what it has, so that the answer still arrives.
+_MARGIN = 0.25
+
+
+class AskServicer(AskServiceServicer):
+    """See AskService in protos/askd/v1/ask_service.proto for what each method does."""
+
+    def __init__(self, asks: Asks) -> None:
+        self._asks = asks
+
+    async def Ask(self, request: pb.AskRequest, context: Context) -> pb.AskResponse:
+        """Store an ask."""
+        access = caller().enter(request.workspace_id)
+        access.require(Role.ASKER)
+        check_size(request.request_id, "request_id", limits.REQUEST_IDENTIFIER)
+        ask = await self._asks.create(access, convert.draft(request), request.request_id or None)
+        response = pb.AskResponse()
+        convert.fill_ask(response.ask, ask)
+        return response
+
+    async def WaitAsk(self, request: pb.WaitAskRequest, context: Context) -> pb.WaitAskResponse:
+        """Wait for an ask's resolution."""
+        access = caller().enter(request.workspace_id)
+        ask = await self._asks.wait(access, AskReference(ask_id=request.ask_id), _wait_seconds(request, context))
+        response = pb.WaitAskResponse()
+        convert.fill_ask(response.ask, ask)
+        return response
+
+    async def GetAsk(self, request: pb.GetAskRequest, context: Context) -> pb.GetAskResponse:
+        """Get an ask."""
+        ask = await self._asks.get(caller().enter(request.workspace_id), _reference(request))
+        response = pb.GetAskResponse()
+        convert.fill_ask(response.ask, ask)
+        return response
+
+    async def ListAsks(self, request: pb.ListAsksRequest, context: Context) -> pb.ListAsksResponse:
+        """List a page of asks."""
+        access = caller().enter(request.workspace_id)
+        query = convert.ask_filter(access.workspace_id, request.session_id, request.turn_id, request.statuses)
+        after = read_cursor(query, request.cursor) if request.cursor else 0
+        page = await self._asks.page(access, query, after, _limit(request.limit))
+        response = pb.ListAsksResponse()
+        if _fill_page(response, page.asks) or page.more:
+            response.next_cursor = make_cursor(query, response.asks[-1].created_revision)
+        return response
+
+    async def AnswerAsk(self, request: pb.AnswerAskRequest, context: Context) -> pb.AnswerAskResponse:
+        """Answer an ask."""
+        access = caller().enter(request.workspace_id)
+        ask = await self._asks.answer(
+            access,
+            _reference(request),
+            _or_error(lambda: _answer_id(request.answer_id)),
+            _or_error(lambda: submissions_from_proto(request.answers)),
+        )
+        response = pb.AnswerAskResponse()
+        convert.fill_ask(response.ask, ask, questions=False)
+        return response
+
+    async def RejectAsk(self, request: pb.RejectAskRequest, context: Context) -> pb.RejectAskResponse:
+        """Reject an ask."""
+        access = caller().enter(request.workspace_id)
+        reason = _or_error(lambda: check_size(request.reason, "reason", limits.REASON))
+        ask = await self._asks.reject(access, AskReference(ask_id=request.ask_id), reason or None)
+        response = pb.RejectAskResponse()
+        convert.fill_ask(response.ask, ask)
+        return response
+
+    async def CancelAsk(self, request: pb.CancelAskRequest, context: Context) -> pb.CancelAskResponse:
+        """Cancel an ask."""
+        access = caller().enter(request.workspace_id)
+        ask = await self._asks.cancel(access, AskReference(ask_id=request.ask_id))
+        response = pb.CancelAskResponse()
+        convert.fill_ask(response.ask, ask)
+        return response
+
+    async def WatchAsks(self, request: pb.WatchAsksRequest, context: Context) -> AsyncIterator[Any]:
+        """Watch asks. Yields responses that are serialized already."""
+        access = caller().enter(request.workspace_id)
+        query = convert.ask_filter(access.workspace_id, request.session_id, request.turn_id, request.statuses)
+        after = request.after_revision if request.HasField("after_revision") else None
+        async with aclosing(self._asks.watch(access, query, after)) as batches:
+            async for batch in batches:
+                yield _encode(batch)
+
+    async def ValidateQuestion(
+        self, request: pb.ValidateQuestionRequest, context: Context
+    ) -> pb.ValidateQuestionResponse:
+        """Validate a question."""
+        check_questions([question_from_proto(request.question, "question")], path=lambda _: "question")
+        return pb.ValidateQuestionResponse()
+
+
+def _reference(request: pb.GetAskRequest | pb.AnswerAskRequest) -> AskReference:
+    return AskReference(ask_id=request.ask_id, session_id=request.session_id, turn_id=request.turn_id)
+
+
+def _or_error(parse: Callable[[], T]) -> T | AskdError:
+    """What a function returns or refuses: the ask's existence is looked at before its arguments."""
+    try:
+        return parse()
+    except AskdError as error:
+        return error
+
+
+def _answer_id(value: str) -> str:
+    if not value:
+        raise invalid("answer_id", "must not be empty")
+    return check_size(value, "answer_id", limits.REQUEST_IDENTIFIER)
+
+
+def _limit(value: int) -> int:
+    if not 0 <= value <= limits.PAGE_ITEMS:
+        raise invalid("limit", f"must be 1 to {limits.PAGE_ITEMS}, or 0 for {limits.DEFAULT_PAGE_ITEMS}")
+    return value or limits.DEFAULT_PAGE_ITEMS
+
+
+def _wait_seconds(request: pb.WaitAskRequest, context: Context) -> float | None:
+    remaining = context.time_remaining()
+    spans = [] if remaining is None else [max(0.0, remaining - min(_MARGIN, remaining / 4))]
+    if request.HasField("timeout"):
+        spans.append(convert.seconds(request.timeout, "timeout"))
+    return min(spans, default=None)
+
+
+def _fill_page(response: pb.ListAsksResponse, asks: list[Ask]) -> bool:
+    """Add asks as long as they fit a page; returns whether some did not. What the store bounds is their JSON, which
+    protobuf can exceed."""
+    total = limits.KIB  # the cursor and the fields' own bytes
+    for ask in asks:
+        message = ask_pb2.AskState()
+        convert.fill_ask(message, ask)
+        total += message.ByteSize() + 8
+        if total > limits.PAGE and response.asks:
+            return True
+        response.asks.append(message)
+    return False
+
+
+def _encode(batch: Batch) -> bytes:
+    if batch.encoded is None:
+        end = pb.WatchAsksResponse(revision=batch.revision, synced=batch.synced).SerializeToString()
+        batch.encoded = b"".join([*(event.encoded for event in batch.events), end])
+    return batch.encoded

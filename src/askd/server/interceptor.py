@@ -1,0 +1,178 @@
+"""What every call of askd's services goes through: decoding, credentials, bounds, errors.
+
+One interceptor does all of it, since each costs every call. Health and reflection pass untouched.
+"""
+
+import asyncio
+import inspect
+import logging
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
+from typing import Any, NoReturn, TypeAlias
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from askd.domain.errors import AskdError, Code, invalid, unavailable
+from askd.domain.principals import Caller
+from askd.server.errors import STATUS, details_of, message_of
+from askd.service.keys import Keys, unauthenticated
+
+log = logging.getLogger(__name__)
+
+_PREFIX = "/askd.v1."
+_SCHEME = "bearer "
+
+#: Calls under way at once, a kind. One more is refused as unavailable.
+BOUNDS = {"call": 4096, "wait": 20_000, "watch": 20_000}
+#: Seconds after which a call that nobody gave a deadline is ended. Waits and watches have none.
+CALL_SECONDS = 60
+
+_caller: ContextVar[Caller] = ContextVar("caller")
+
+MethodHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
+Context = grpc.aio.ServicerContext[Any, Any]
+Handler = Callable[[Any, Context], Any]
+
+
+def caller() -> Caller:
+    """Who made the call that runs here."""
+    return _caller.get()
+
+
+class Interceptor(grpc.aio.ServerInterceptor):
+    """Wraps each method of askd once."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+        self._wrapped: dict[str, MethodHandler] = {}
+        #: Calls under way, by kind, and whether there are none.
+        self.under_way: Counter[str] = Counter()
+        self.idle = asyncio.Event()
+        self.idle.set()
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable["MethodHandler | None"]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        """Return the method's handler, wrapped if it is askd's."""
+        method = handler_call_details.method
+        if not method.startswith(_PREFIX):
+            return await continuation(handler_call_details)
+        if method not in self._wrapped:
+            handler = await continuation(handler_call_details)
+            if handler is None:
+                return None  # not kept: anybody can make up names of methods
+            self._wrapped[method] = self._wrap(handler, method.rpartition("/")[2])
+        return self._wrapped[method]
+
+    def _wrap(self, handler: MethodHandler, name: str) -> MethodHandler:
+        decode = _decoding(handler.request_deserializer)
+        encode = _encoding(handler.response_serializer)
+        # What the stubs call functions of a synchronous context are our coroutines and generators.
+        if handler.response_streaming:
+            stream: Handler = handler.unary_stream  # type: ignore[assignment]
+            return grpc.unary_stream_rpc_method_handler(self._stream(stream), decode, encode)
+        method: Handler = handler.unary_unary  # type: ignore[assignment]
+        if not inspect.iscoroutinefunction(method):
+            method = _unimplemented  # the generated base's method, which no servicer overrides
+        bound = self._unary(method, "wait" if name == "WaitAsk" else "call")
+        return grpc.unary_unary_rpc_method_handler(bound, decode, encode)
+
+    def _unary(self, method: Handler, kind: str) -> Handler:
+        async def unary(request: Any, context: Context) -> Any:
+            try:
+                with self._bounded(kind):
+                    await self._enter(request, context)
+                    if kind == "wait":
+                        return await method(request, context)
+                    async with asyncio.timeout(CALL_SECONDS):
+                        return await method(request, context)
+            except Exception as error:
+                await _refuse(error, context)
+
+        return unary
+
+    def _stream(self, method: Handler) -> Handler:
+        async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
+            try:
+                with self._bounded("watch"):
+                    await self._enter(request, context)
+                    async with aclosing(method(request, context)) as responses:
+                        async for response in responses:
+                            yield response
+            except Exception as error:
+                await _refuse(error, context)
+
+        return stream
+
+    @contextmanager
+    def _bounded(self, kind: str) -> Iterator[None]:
+        if self.under_way[kind] >= BOUNDS[kind]:
+            raise unavailable("too many calls are under way")
+        self.under_way[kind] += 1
+        self.idle.clear()
+        try:
+            yield
+        finally:
+            self.under_way[kind] -= 1
+            if not self.under_way.total():
+                self.idle.set()
+
+    async def _enter(self, request: Any, context: Context) -> None:
+        _caller.set(await self._keys.authenticate(_credential(context)))
+        if isinstance(request, _Undecodable):
+            raise invalid("request", "is no message of this method")
+
+
+class _Undecodable:
+    """Stands for a request that could not be decoded: the refusal is the handler's."""
+
+
+def _decoding(decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:
+    assert decode is not None, "generated handlers have one"  # noqa: S101
+
+    def decode_or_mark(data: bytes) -> Any:
+        try:
+            return decode(data)
+        except DecodeError:
+            return _Undecodable()
+
+    return decode_or_mark
+
+
+def _encoding(encode: Callable[[Any], bytes] | None) -> Callable[[Any], bytes]:
+    assert encode is not None, "generated handlers have one"  # noqa: S101
+    return lambda response: response if isinstance(response, bytes) else encode(response)
+
+
+def _credential(context: Context) -> str:
+    for key, value in context.invocation_metadata() or ():
+        if key == "authorization" and isinstance(value, str) and value[: len(_SCHEME)].lower() == _SCHEME:
+            return value[len(_SCHEME) :].strip()
+    raise unauthenticated()
+
+
+async def _unimplemented(_: Any, context: Context) -> NoReturn:
+    await context.abort(grpc.StatusCode.UNIMPLEMENTED, "not implemented")
+
+
+async def _refuse(error: Exception, context: Context) -> NoReturn:
+    """The only place that aborts calls."""
+    match error:
+        case grpc.aio.AbortError():
+            raise error
+        case AskdError():
+            refused = error
+        case TimeoutError():
+            refused = AskdError(Code.DEADLINE_EXCEEDED, "the call took too long")
+        case _:
+            identifier = secrets.token_hex(4)
+            log.error("internal error %s", identifier, exc_info=error)
+            await context.abort(grpc.StatusCode.INTERNAL, f"internal error {identifier}")
+    details = (("grpc-status-details-bin", details_of(refused)),)
+    await context.abort(STATUS[refused.code], message_of(refused), details)

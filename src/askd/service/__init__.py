@@ -1,0 +1,1 @@
+"""The use cases: authorize, hand to the writer, read, watch. Domain objects in, domain objects out."""

@@ -1,0 +1,211 @@
+"""Asking, answering, reading and watching (CONTRACT sections 2 to 5)."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from sqlalchemy import Connection
+from ulid import ULID
+
+from askd.domain.answers import Submission
+from askd.domain.asks import (
+    AnswerWith,
+    Ask,
+    AskDraft,
+    AskFilter,
+    AskStatus,
+    CreateAsk,
+    RejectWith,
+    Resolution,
+    ResolveAsk,
+    Withdraw,
+    visible,
+)
+from askd.domain.asks import pending as pending_event
+from askd.domain.errors import AskdError, invalid
+from askd.domain.limits import PAGE_ITEMS
+from askd.domain.principals import READERS, Access
+from askd.service.hub import EVENT_BYTES, Batch, Hub, Recorded, Ring, record
+from askd.store.queries import Page, load_events, load_page, load_revision, load_snapshot
+from askd.store.reader import Reader
+from askd.store.writer import Writer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AskReference:
+    """Names an ask. Session and turn, where not empty, must be the ask's."""
+
+    ask_id: str
+    session_id: str = ""
+    turn_id: str = ""
+
+
+class Asks:
+    """The use cases of AskService. Every method raises AskdError."""
+
+    def __init__(self, writer: Writer, reader: Reader, hub: Hub, heartbeat: float) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._hub = hub
+        self._heartbeat = heartbeat
+
+    async def create(self, access: Access, draft: AskDraft | AskdError, request_id: str | None) -> Ask:
+        """Store an ask, or find the one that the request id stored before."""
+        if isinstance(draft, AskdError) and request_id is None:
+            raise draft
+        ask_id = f"que_{new_ulid()}"
+        outcome = await self._writer.submit(CreateAsk(access=access, ask_id=ask_id, request_id=request_id, draft=draft))
+        return outcome.ask
+
+    async def answer(
+        self,
+        access: Access,
+        reference: AskReference,
+        answer_id: str | AskdError,
+        submissions: Sequence[Submission] | AskdError,
+    ) -> Ask:
+        """Answer an ask, or return what the answer id answered before."""
+        return await self._resolve(access, reference, AnswerWith(answer_id=answer_id, submissions=submissions))
+
+    async def reject(self, access: Access, reference: AskReference, reason: str | AskdError | None) -> Ask:
+        """Reject an ask."""
+        return await self._resolve(access, reference, RejectWith(reason=reason))
+
+    async def cancel(self, access: Access, reference: AskReference) -> Ask:
+        """Take an ask back."""
+        return await self._resolve(access, reference, Withdraw())
+
+    async def _resolve(self, access: Access, reference: AskReference, resolution: Resolution) -> Ask:
+        command = ResolveAsk(
+            access=access,
+            id=new_ulid(),
+            ask_id=reference.ask_id,
+            session_id=reference.session_id,
+            turn_id=reference.turn_id,
+            resolution=resolution,
+        )
+        return (await self._writer.submit(command)).ask
+
+    async def get(self, access: Access, reference: AskReference) -> Ask:
+        """One ask."""
+        found = await self._reader.get(reference.ask_id)
+        ask = visible(found, reference.ask_id, access, reference.session_id, reference.turn_id)
+        access.require(*READERS)
+        return ask
+
+    async def wait(self, access: Access, reference: AskReference, seconds: float | None) -> Ask:
+        """One ask, as soon as it is resolved or the time is over. None waits without end."""
+        with self._hub.wait(reference.ask_id) as resolution:
+            ask = await self.get(access, reference)
+            if ask.status is not AskStatus.PENDING:
+                return ask
+            self._refuse_when_closed()
+            try:
+                return await asyncio.wait_for(resolution, seconds)
+            except TimeoutError:
+                return await self.get(access, reference)
+
+    async def page(self, access: Access, query: AskFilter, after: int, limit: int) -> Page:
+        """Asks of a filter created after a revision, in order of created_revision."""
+        access.require(*READERS)
+        return await self._reader.read(lambda connection: load_page(connection, query, after, limit))
+
+    async def watch(self, access: Access, query: AskFilter, after: int | None) -> AsyncGenerator[Batch]:
+        """A snapshot of what is pending, or every event after a revision; then every event as it comes, for ever."""
+        access.require(*READERS)
+        with self._hub.join(query.workspace_id) as ring:
+            start = await self._begin(query, ring, after)
+            if after is None:
+                async for batch in self._snapshot(query, start):
+                    yield batch
+                yield Batch(revision=start, synced=True)
+            async for batch in self._follow(query, ring, start if after is None else after, synced=after is None):
+                yield batch
+
+    async def _begin(self, query: AskFilter, ring: Ring, after: int | None) -> int:
+        self._refuse_when_closed()
+        committed = await self._reader.read(lambda connection: load_revision(connection, query.workspace_id))
+        ring.begin(committed)
+        if after is not None and not 0 <= after <= max(committed, ring.head):
+            raise invalid("after_revision", f"must be between 0 and the current revision {committed}")
+        return committed
+
+    async def _snapshot(self, query: AskFilter, revision: int) -> AsyncGenerator[Batch]:
+        after, more = 0, True
+        while more:
+            page, events = await self._reader.read(partial(self._read_snapshot, query, revision, after))
+            for fitting in _responses(events):
+                yield Batch(events=fitting)
+            self._refuse_when_closed()
+            more = page.more
+            after = page.asks[-1].created_revision if more else after
+
+    def _read_snapshot(
+        self, query: AskFilter, revision: int, after: int, connection: Connection
+    ) -> tuple[Page, list[Recorded]]:
+        # Converted here, in the reader's thread, so that a long snapshot does not keep the event loop busy.
+        page = load_snapshot(connection, query, revision, after, PAGE_ITEMS)
+        return page, [record(pending_event(ask), self._hub.encode) for ask in page.asks]
+
+    async def _follow(self, query: AskFilter, ring: Ring, revision: int, *, synced: bool) -> AsyncGenerator[Batch]:
+        """The plan: take what the ring or the database has, or sleep; say once that the past is over; beat where
+        nothing was sent for a while."""
+        clock = asyncio.get_running_loop().time
+        past = ring.head
+        beat = clock() + self._pause()
+        while True:
+            self._refuse_when_closed()
+            if revision < ring.head:
+                for batch in await self._next(query, ring, revision):
+                    revision = batch.revision or revision
+                    if batch.events:
+                        yield batch
+                        beat = clock() + self._pause()
+            elif synced:
+                revision = await ring.sleep(query, beat - clock())
+            if not synced and revision >= past:
+                synced = True
+                yield Batch(revision=revision, synced=True)
+                beat = clock() + self._pause()
+            if clock() >= beat:
+                yield Batch(revision=revision)
+                beat = clock() + self._pause()
+
+    async def _next(self, query: AskFilter, ring: Ring, revision: int) -> Sequence[Batch]:
+        if batch := ring.after(query, revision):
+            return [batch]
+        return await self._reader.read(partial(self._read_events, query, revision))
+
+    def _read_events(self, query: AskFilter, revision: int, connection: Connection) -> list[Batch]:
+        found = load_events(connection, query, revision)
+        events = [record(event, self._hub.encode) for event in found.events]
+        batches = [Batch(events=fitting, revision=fitting[-1].revision) for fitting in _responses(events)]
+        return [*batches, Batch(revision=found.revision)]
+
+    def _pause(self) -> float:
+        return self._heartbeat * random.uniform(0.8, 1.0)  # noqa: S311  # so that watchers do not beat together
+
+    def _refuse_when_closed(self) -> None:
+        if self._hub.closed is not None:
+            raise self._hub.closed
+
+
+def _responses(events: Sequence[Recorded]) -> Iterator[list[Recorded]]:
+    """The events in groups that fit a response each."""
+    group: list[Recorded] = []
+    total = 0
+    for event in events:
+        total += len(event.encoded)
+        if group and total > EVENT_BYTES:
+            yield group
+            group, total = [], len(event.encoded)
+        group.append(event)
+    if group:
+        yield group
+
+
+def new_ulid() -> str:
+    """A new ULID in lower case."""
+    return str(ULID()).lower()

@@ -1,0 +1,223 @@
+"""The hub: recent events of every watched workspace, and who sleeps until the next (DESIGN, third idea).
+
+Everything here runs on one event loop and nothing in it waits, so no locks are needed.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+
+from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus
+from askd.domain.errors import AskdError, unavailable
+from askd.domain.limits import PAGE
+
+#: Bytes of events kept for all watched workspaces together; each has an equal share.
+RING_BYTES = 64 * 1024 * 1024
+#: Bytes of events in one batch, unless a single one has more. Leaves room for the fields beside them.
+EVENT_BYTES = PAGE - 1024
+
+Encode = Callable[[AskEvent], bytes]
+Sleeper = asyncio.Future[int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """An event of a ring: converted once for all watchers, with what filters look at."""
+
+    revision: int
+    session_id: str
+    turn_id: str
+    status: AskStatus
+    encoded: bytes
+
+    def passes(self, query: AskFilter) -> bool:
+        """Whether a filter keeps the event."""
+        return (
+            query.session_id in ("", self.session_id)
+            and query.turn_id in ("", self.turn_id)
+            and (not query.statuses or self.status in query.statuses)
+        )
+
+
+def record(event: AskEvent, encode: Encode) -> Recorded:
+    """Convert an event."""
+    return Recorded(
+        revision=event.revision,
+        session_id=event.ask.session_id,
+        turn_id=event.ask.turn_id or "",
+        status=event.ask.status,
+        encoded=encode(event),
+    )
+
+
+@dataclass(kw_only=True, slots=True)
+class Batch:
+    """What a watcher is given at once: events, and the revision to resume after having taken them."""
+
+    events: Sequence[Recorded] = ()
+    revision: int | None = None
+    synced: bool = False
+    #: The response that the server made of it; one batch may go to many watchers.
+    encoded: bytes | None = None
+
+
+class Ring:
+    """The newest events of one workspace, without a gap, and the watchers that sleep on it."""
+
+    def __init__(self) -> None:
+        #: The revision of the newest event known, -1 until there is one or begin() was called. The ring holds the
+        #: events after `start` up to `head`.
+        self.head = -1
+        self.start = -1
+        self.watchers = 0
+        self._events: deque[Recorded] = deque()
+        self._bytes = 0
+        self._sleepers: defaultdict[str, set[Sleeper]] = defaultdict(set)
+        self._last = (-1, Batch())
+
+    def begin(self, revision: int) -> None:
+        """Say which revision is committed. Events that were published meanwhile know better."""
+        if self.head < 0:
+            self.head = self.start = revision
+
+    def append(self, event: Recorded, limit: int) -> None:
+        """Add an event, dropping the oldest beyond `limit` bytes, and wake those whom it concerns. After a gap the ring
+        begins anew, and watchers read the database for what it skipped: it is committed, since this event is."""
+        if event.revision <= self.head:
+            return
+        if event.revision > self.head + 1:
+            self._skip(event.revision - 1)
+        self.head = event.revision
+        self._events.append(event)
+        self._bytes += len(event.encoded)
+        while self._bytes > limit and len(self._events) > 1:
+            dropped = self._events.popleft()
+            self._bytes -= len(dropped.encoded)
+            self.start = dropped.revision
+        self._wake(event.session_id, event.revision)
+        self._wake("", event.revision)
+
+    def _skip(self, revision: int) -> None:
+        for sleepers in self._sleepers.values():
+            for sleeper in sleepers:
+                self._rise(sleeper)
+        self._events.clear()
+        self._bytes = 0
+        self.head = self.start = revision
+
+    def after(self, query: AskFilter, revision: int) -> Batch | None:
+        """The events after a revision that fit a response, or None where the ring no longer reaches back so far."""
+        if revision < self.start:
+            return None
+        if self._last[0] == revision and self._last[1].revision == self.head:
+            everything = self._last[1]
+        else:
+            everything = self._batch(revision)
+            self._last = (revision, everything)
+        if not (query.session_id or query.turn_id or query.statuses):
+            return everything
+        events = [event for event in everything.events if event.passes(query)]
+        return Batch(events=events, revision=everything.revision)
+
+    def _batch(self, revision: int) -> Batch:
+        # Revisions are gapless, so the distance to the start is an index.
+        events: list[Recorded] = []
+        total = 0
+        for event in islice(self._events, revision - self.start, None):
+            total += len(event.encoded)
+            if events and total > EVENT_BYTES:
+                break
+            events.append(event)
+        return Batch(events=events, revision=events[-1].revision if events else revision)
+
+    async def sleep(self, query: AskFilter, seconds: float) -> int:
+        """Sleep until an event of the filter's session, or until the time is over. Returns the revision up to which
+        nothing happened that the filter keeps. Call with everything up to the head taken."""
+        loop = asyncio.get_running_loop()
+        sleeper: Sleeper = loop.create_future()
+        timer = loop.call_later(seconds, self._rise, sleeper)
+        sleepers = self._sleepers[query.session_id]
+        sleepers.add(sleeper)
+        try:
+            return await sleeper
+        finally:
+            timer.cancel()
+            sleepers.discard(sleeper)
+            if not sleepers:
+                self._sleepers.pop(query.session_id, None)
+
+    def fail(self, error: AskdError) -> None:
+        """End every sleep with an error."""
+        for sleepers in self._sleepers.values():
+            for sleeper in sleepers:
+                if not sleeper.done():
+                    sleeper.set_exception(error)
+
+    def _wake(self, session_id: str, revision: int) -> None:
+        # Whoever still sleeps when an event comes has been concerned by nothing before it.
+        for sleeper in self._sleepers.get(session_id, ()):
+            if not sleeper.done():
+                sleeper.set_result(revision - 1)
+
+    def _rise(self, sleeper: Sleeper) -> None:
+        if not sleeper.done():
+            sleeper.set_result(self.head)
+
+
+class Hub:
+    """Tells watchers and waits what was committed."""
+
+    def __init__(self, encode: Encode) -> None:
+        self.encode = encode
+        self.closed: AskdError | None = None
+        self._rings: dict[str, Ring] = {}
+        self._waits: defaultdict[str, set[asyncio.Future[Ask]]] = defaultdict(set)
+
+    def publish(self, events: Sequence[AskEvent]) -> None:
+        """Take committed events, each workspace's in revision order. One that is known already changes nothing."""
+        for event in events:
+            ring = self._rings.get(event.ask.workspace_id)
+            if ring is not None and event.revision > ring.head:
+                ring.append(record(event, self.encode), RING_BYTES // len(self._rings))
+            if event.ask.status is not AskStatus.PENDING:
+                for wait in self._waits.get(event.ask.id, ()):
+                    if not wait.done():
+                        wait.set_result(event.ask)
+
+    @contextmanager
+    def join(self, workspace_id: str) -> Iterator[Ring]:
+        """The ring of a workspace, for as long as somebody watches it. A new one wants begin()."""
+        ring = self._rings.setdefault(workspace_id, Ring())
+        ring.watchers += 1
+        try:
+            yield ring
+        finally:
+            ring.watchers -= 1
+            if not ring.watchers:
+                del self._rings[workspace_id]
+
+    @contextmanager
+    def wait(self, ask_id: str) -> Iterator[asyncio.Future[Ask]]:
+        """A future that is set to the ask when it is resolved from now on."""
+        future: asyncio.Future[Ask] = asyncio.get_running_loop().create_future()
+        waits = self._waits[ask_id]
+        waits.add(future)
+        try:
+            yield future
+        finally:
+            waits.discard(future)
+            if not waits:
+                self._waits.pop(ask_id, None)
+
+    def close(self) -> None:
+        """End every watch and wait with unavailable, so that clients go to another server."""
+        self.closed = unavailable("the server is draining")
+        for ring in self._rings.values():
+            ring.fail(self.closed)
+        for waits in self._waits.values():
+            for wait in waits:
+                if not wait.done():
+                    wait.set_exception(self.closed)
