@@ -95,6 +95,12 @@ class Watch(_Section):
     heartbeat: Annotated[Seconds, Field(gt=0)] = 15.0
 
 
+class Retention(_Section):
+    """`[retention]`. `payload` is in seconds after a resolution; 0 keeps payloads."""
+
+    payload: Annotated[Seconds, Field(ge=0)] = 30 * 86400.0
+
+
 class Settings(BaseSettings):
     """Everything that `askd serve` can be told."""
 
@@ -107,6 +113,7 @@ class Settings(BaseSettings):
     grpc: Grpc = Grpc()
     http: Http = Http()
     watch: Watch = Watch()
+    retention: Retention = Retention()
     insecure: bool = False
 
     @property

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
 
-from askd.domain import limits
 from askd.domain.answers import Answer, Submission, resolve_all
 from askd.domain.errors import AskdError, Code, not_found
 from askd.domain.principals import Access, Principal, Role
@@ -69,6 +68,7 @@ class Ask:
     asked_by: Principal
     tool: ToolCall | None = None
     request_id: str | None = None
+    expires_at: int | None = None
     resolved_at: int | None = None
     resolved_revision: int | None = None
     resolved_by: Principal | None = None
@@ -81,6 +81,8 @@ class Ask:
     #: `questions` and `answers` as the canonical JSON that is stored.
     encoded_questions: str = ""
     encoded_answers: str = ""
+    #: Whether questions, answers and reject reason have been erased.
+    payload_expired: bool = False
 
     def as_created(self) -> "Ask":
         """The ask as it was when it was created."""
@@ -123,11 +125,14 @@ class AskFilter:
     session_id: str = ""
     turn_id: str = ""
     statuses: frozenset[AskStatus] = frozenset()
+    #: The sessions that the caller sees; None: all.
+    scope: frozenset[str] | None = None
 
     def matches(self, ask: Ask) -> bool:
         """Whether the ask, as it is, is of the session and turn and in one of the states."""
         return (
             self.session_id in ("", ask.session_id)
+            and (self.scope is None or ask.session_id in self.scope)
             and self.turn_id in ("", ask.turn_id)
             and (not self.statuses or ask.status in self.statuses)
         )
@@ -144,6 +149,8 @@ class AskDraft:
     turn_id: str | None
     questions: QuestionSet
     tool: ToolCall | None
+    #: Microseconds after which the ask expires.
+    expires_in: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -192,7 +199,16 @@ class ResolveAsk:
     resolution: Resolution
 
 
-Command: TypeAlias = CreateAsk | ResolveAsk
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CancelAsks:
+    """The command to cancel asks of one workspace whose time, turn or session is over; those that are resolved already
+    stay as they are."""
+
+    workspace_id: str
+    id: str
+    ask_ids: Sequence[str]
+    reason: CancelReason
+    by: Principal | None
 
 
 # --- decisions ---
@@ -203,6 +219,7 @@ def visible(ask: Ask | None, ask_id: str, access: Access, session_id: str = "", 
     if (
         ask is None
         or ask.workspace_id != access.workspace_id
+        or not access.sees(ask.session_id)
         or (session_id and session_id != ask.session_id)
         or (turn_id and turn_id != ask.turn_id)
     ):
@@ -210,13 +227,30 @@ def visible(ask: Ask | None, ask_id: str, access: Access, session_id: str = "", 
     return ask
 
 
-def create(command: CreateAsk, known: Ask | None, now: int, revision: int, turn_bytes: int) -> Ask:
-    """The ask that a command stores, or the one that its request id stored before (`known`). `turn_bytes` is what the
-    turn's questions encode to so far."""
-    if known is not None:
-        return _asked_again(command, known)
-    draft = _unless_wrong(command.draft)
-    _check_budget(turn_bytes + draft.questions.encoded_size)
+def asked_before(command: CreateAsk, known: Ask) -> Ask:
+    """The ask that a request id stored before, if the command asks the same."""
+    same = known.payload_expired or (
+        not isinstance(command.draft, AskdError)
+        and _contents(command.draft, known.created_at) == (
+            known.session_id, known.turn_id, known.tool, known.expires_at, known.encoded_questions,
+        )
+    )  # fmt: skip
+    if not same:
+        raise AskdError(Code.REQUEST_ID_CONFLICT, "the request id was used with other contents", field="request_id")
+    return known
+
+
+def _contents(draft: AskDraft, created_at: int) -> tuple[str, str | None, ToolCall | None, int | None, str]:
+    # The questions encoded, because in Python true equals 1.
+    return draft.session_id, draft.turn_id, draft.tool, _expires_at(draft, created_at), draft.questions.encoded
+
+
+def _expires_at(draft: AskDraft, created_at: int) -> int | None:
+    return None if draft.expires_in is None else created_at + draft.expires_in
+
+
+def create(command: CreateAsk, draft: AskDraft, now: int, revision: int) -> Ask:
+    """The ask that a command stores."""
     return Ask(
         id=command.ask_id,
         workspace_id=command.access.workspace_id,
@@ -229,46 +263,45 @@ def create(command: CreateAsk, known: Ask | None, now: int, revision: int, turn_
         asked_by=command.access.principal,
         tool=draft.tool,
         request_id=command.request_id,
+        expires_at=_expires_at(draft, now),
         encoded_questions=draft.questions.encoded,
     )
 
 
-def _check_budget(turn_bytes: int) -> None:
-    if turn_bytes > limits.TURN_QUESTIONS:
-        reason = f"the questions of the turn come to {turn_bytes} bytes of JSON, the limit is {limits.TURN_QUESTIONS}"
-        raise AskdError(Code.OUTPUT_BUDGET_EXCEEDED, reason)
+def is_due(ask: Ask, now: int) -> bool:
+    """Whether a pending ask is past its expiry."""
+    return ask.status is AskStatus.PENDING and ask.expires_at is not None and ask.expires_at <= now
 
 
-def _asked_again(command: CreateAsk, known: Ask) -> Ask:
-    draft = command.draft
-    if isinstance(draft, AskdError) or not _same_contents(draft, known):
-        raise AskdError(Code.REQUEST_ID_CONFLICT, "the request id was used with other contents", field="request_id")
-    return known
+def cancel(ask: Ask, command: CancelAsks, now: int, revision: int) -> Ask:
+    """The ask as cancelled for what is over, or the same ask where it is resolved or not yet due."""
+    if ask.status is not AskStatus.PENDING or (command.reason is CancelReason.EXPIRED and not is_due(ask, now)):
+        return ask
+    outcome = replace(ask, status=AskStatus.CANCELLED, cancel_reason=command.reason)
+    return _resolved(outcome, now, revision, command.by, command.id)
 
 
-def _same_contents(draft: AskDraft, known: Ask) -> bool:
-    # The questions encoded, because in Python true equals 1.
-    return (draft.session_id, draft.turn_id, draft.tool, draft.questions.encoded) == (
-        known.session_id, known.turn_id, known.tool, known.encoded_questions,
-    )  # fmt: skip
+def expire(ask: Ask, now: int, revision: int, command_id: str) -> Ask:
+    """A due ask as cancelled for its expiry, which no principal did."""
+    outcome = replace(ask, status=AskStatus.CANCELLED, cancel_reason=CancelReason.EXPIRED)
+    return _resolved(outcome, now, revision, None, command_id)
 
 
 def resolve(command: ResolveAsk, ask: Ask | None, now: int, revision: int) -> Ask:
     """The resolved ask, or the same ask again for a retry. The checks come in the contract's order (section 3)."""
     ask = visible(ask, command.ask_id, command.access, command.session_id, command.turn_id)
-    command.access.require(_ROLE[type(command.resolution)])
+    command.access.require(_ROLE[type(command.resolution)], ask.session_id)
     if ask.resolution_id == command.id or _answered_again(command, ask):
         return ask
     if ask.status is not AskStatus.PENDING:
         raise already_resolved(ask)
     outcome = _outcome(command.resolution, ask)
-    return replace(
-        outcome,
-        resolved_at=now,
-        resolved_revision=revision,
-        resolved_by=command.access.principal,
-        resolution_id=command.id,
-    )
+    return _resolved(outcome, now, revision, command.access.principal, command.id)
+
+
+def _resolved(ask: Ask, now: int, revision: int, by: Principal | None, command_id: str) -> Ask:
+    at = max(now, ask.created_at)  # the clock may have stepped back
+    return replace(ask, resolved_at=at, resolved_revision=revision, resolved_by=by, resolution_id=command_id)
 
 
 def _answered_again(command: ResolveAsk, ask: Ask) -> bool:
@@ -278,6 +311,8 @@ def _answered_again(command: ResolveAsk, ask: Ask) -> bool:
         raise command.resolution.answer_id
     if ask.answer_id != command.resolution.answer_id:
         return False
+    if ask.payload_expired:
+        return True
     if ask.resolved_by != command.access.principal or not _same_answers(command.resolution, ask):
         reason = "the answer id was used with other submissions or by another principal"
         raise AskdError(Code.ANSWER_ID_CONFLICT, reason, field="answer_id")

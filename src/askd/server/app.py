@@ -17,17 +17,22 @@ from askd.server.ask_servicer import AskServicer
 from askd.server.health import Health
 from askd.server.interceptor import Interceptor
 from askd.server.key_servicer import KeyServicer
+from askd.server.session_servicer import SessionServicer
 from askd.service.asks import Asks
+from askd.service.authority import Authority
 from askd.service.hub import Hub
 from askd.service.keys import Keys, insert_first_key
+from askd.service.sessions import Sessions
+from askd.service.streams import Streams
+from askd.service.sweeper import Sweeper
 from askd.store.database import Database, StartError, open_database
 from askd.store.reader import Reader
 from askd.store.writer import Clock, Writer
-from askd.v1 import ask_service_pb2_grpc, key_service_pb2_grpc
+from askd.v1 import ask_service_pb2_grpc, key_service_pb2_grpc, session_service_pb2_grpc
 
 log = logging.getLogger(__name__)
 
-SERVICES = ["askd.v1.AskService", "askd.v1.KeyService"]
+SERVICES = ["askd.v1.AskService", "askd.v1.SessionService", "askd.v1.KeyService"]
 
 #: Seconds that calls under way have to finish once the server drains.
 GRACE = 8.0
@@ -64,13 +69,19 @@ class Server:
         self.hub = Hub(convert.event_to_bytes)
         self.writer = Writer(database, clock, self.hub.publish)
         self.reader = Reader(database)
-        keys = Keys(database, clock, time.monotonic)
-        self.interceptor = Interceptor(keys)
+        self.streams = Streams()
+        self.authority = Authority(self.reader, self.streams, clock, time.monotonic)
+        retention = int(settings.retention.payload * convert.MICROSECONDS)
+        self.sweeper = Sweeper(database, self.writer, self.reader, self.hub, clock, retention)
+        self.interceptor = Interceptor(self.authority)
         self.health = Health(database, self.writer, clock, SERVICES)
-        self._watching: asyncio.Task[None] | None = None
+        self._loops: list[asyncio.Task[None]] = []
         self._grpc = grpc.aio.server(interceptors=[self.interceptor], options=OPTIONS)
-        asks = Asks(self.writer, self.reader, self.hub, settings.watch.heartbeat)
+        asks = Asks(self.writer, self.reader, self.hub, self.streams, settings.watch.heartbeat)
+        sessions = Sessions(self.writer, self.reader, self.sweeper)
+        keys = Keys(database, self.authority, clock)
         ask_service_pb2_grpc.add_AskServiceServicer_to_server(AskServicer(asks), self._grpc)
+        session_service_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(sessions), self._grpc)
         key_service_pb2_grpc.add_KeyServiceServicer_to_server(KeyServicer(keys), self._grpc)
         health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, self._grpc)
         reflection.enable_server_reflection([*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME], self._grpc)
@@ -85,7 +96,8 @@ class Server:
         self.address = Address(self._listen.host, port)
         await self.health.run_once()
         await self._grpc.start()
-        self._watching = asyncio.create_task(self.health.run(), name="health")
+        for loop in (self.health.run, self.sweeper.run, self.authority.run):
+            self._loops.append(asyncio.create_task(loop(), name=loop.__qualname__))
 
     async def drain(self) -> None:
         """Take no new work, end streams and waits, finish what was accepted, and let everything go. The plan:
@@ -95,13 +107,14 @@ class Server:
         3. Calls under way finish, and with them every accepted write.
         4. Streams of others (health, reflection) are cut off.
         """
-        if self._watching is not None:
-            self._watching.cancel()
+        for loop in self._loops:
+            loop.cancel()
         await self.health.drain()
-        self.hub.close()
+        self.streams.close()
         stopping = asyncio.create_task(self._grpc.stop(GRACE))
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.interceptor.idle.wait(), GRACE)
+        await self.sweeper.close()
         await self.writer.close()
         await self._grpc.stop(FLUSH)
         await stopping

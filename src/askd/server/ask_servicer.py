@@ -38,7 +38,7 @@ class AskServicer(AskServiceServicer):
     async def Ask(self, request: pb.AskRequest, context: Context) -> pb.AskResponse:
         """Store an ask."""
         access = caller().enter(request.workspace_id)
-        access.require(Role.ASKER)
+        access.require(Role.ASKER, request.session_id)
         check_size(request.request_id, "request_id", limits.REQUEST_IDENTIFIER)
         ask = await self._asks.create(access, convert.draft(request), request.request_id or None)
         response = pb.AskResponse()
@@ -146,7 +146,7 @@ def _wait_seconds(request: pb.WaitAskRequest, context: Context) -> float | None:
     remaining = context.time_remaining()
     spans = [] if remaining is None else [max(0.0, remaining - min(_MARGIN, remaining / 4))]
     if request.HasField("timeout"):
-        spans.append(convert.seconds(request.timeout, "timeout"))
+        spans.append(convert.microseconds(request.timeout, "timeout") / convert.MICROSECONDS)
     return min(spans, default=None)
 
 

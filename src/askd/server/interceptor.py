@@ -17,9 +17,9 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from askd.domain.errors import AskdError, Code, invalid, unavailable
-from askd.domain.principals import Caller
+from askd.domain.principals import Caller, unauthenticated
 from askd.server.errors import STATUS, details_of, message_of
-from askd.service.keys import Keys, unauthenticated
+from askd.service.authority import Authority
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +46,8 @@ def caller() -> Caller:
 class Interceptor(grpc.aio.ServerInterceptor):
     """Wraps each method of askd once."""
 
-    def __init__(self, keys: Keys) -> None:
-        self._keys = keys
+    def __init__(self, authority: Authority) -> None:
+        self._authority = authority
         self._wrapped: dict[str, MethodHandler] = {}
         #: Calls under way, by kind, and whether there are none.
         self.under_way: Counter[str] = Counter()
@@ -124,7 +124,7 @@ class Interceptor(grpc.aio.ServerInterceptor):
                 self.idle.set()
 
     async def _enter(self, request: Any, context: Context) -> None:
-        _caller.set(await self._keys.authenticate(_credential(context)))
+        _caller.set(await self._authority.authenticate(_credential(context)))
         if isinstance(request, _Undecodable):
             raise invalid("request", "is no message of this method")
 

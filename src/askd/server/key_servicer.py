@@ -22,9 +22,10 @@ class KeyServicer(KeyServiceServicer):
 
     async def CreateKey(self, request: pb.CreateKeyRequest, context: Context) -> pb.CreateKeyResponse:
         """Make an API key."""
-        if request.HasField("expires_in"):
-            raise invalid("expires_in", "keys that expire are not supported")
-        key, secret = await self._keys.create(caller(), request.name, convert.grants(request.grants))
+        span = convert.microseconds(request.expires_in, "expires_in") if request.HasField("expires_in") else None
+        if span == 0:
+            raise invalid("expires_in", "must be more than 0")
+        key, secret = await self._keys.create(caller(), request.name, convert.grants(request.grants), span)
         return pb.CreateKeyResponse(key=convert.key_to_proto(key), secret=secret)
 
     async def ListKeys(self, request: pb.ListKeysRequest, context: Context) -> pb.ListKeysResponse:
@@ -35,6 +36,23 @@ class KeyServicer(KeyServiceServicer):
     async def RevokeKey(self, request: pb.RevokeKeyRequest, context: Context) -> pb.RevokeKeyResponse:
         """Revoke an API key."""
         return pb.RevokeKeyResponse(key=convert.key_to_proto(await self._keys.revoke(caller(), request.key_id)))
+
+    async def GrantRole(self, request: pb.GrantRoleRequest, context: Context) -> pb.GrantRoleResponse:
+        """Give a grant."""
+        principal, grant = convert.principal(request.principal), convert.grant(request.grant, "grant")
+        await self._keys.grant(caller(), principal, grant)
+        return pb.GrantRoleResponse()
+
+    async def RevokeRole(self, request: pb.RevokeRoleRequest, context: Context) -> pb.RevokeRoleResponse:
+        """Take a grant."""
+        principal, grant = convert.principal(request.principal), convert.grant(request.grant, "grant")
+        await self._keys.ungrant(caller(), principal, grant)
+        return pb.RevokeRoleResponse()
+
+    async def ListGrants(self, request: pb.ListGrantsRequest, context: Context) -> pb.ListGrantsResponse:
+        """List grants."""
+        granted = await self._keys.list_grants(caller(), convert.principal(request.principal))
+        return pb.ListGrantsResponse(grants=convert.grants_to_proto(granted))
 
     async def WhoAmI(self, request: pb.WhoAmIRequest, context: Context) -> pb.WhoAmIResponse:
         """Say who calls."""

@@ -3,11 +3,10 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlalchemy import Connection
-from ulid import ULID
 
 from askd.domain.answers import Submission
 from askd.domain.asks import (
@@ -26,8 +25,11 @@ from askd.domain.asks import (
 from askd.domain.asks import pending as pending_event
 from askd.domain.errors import AskdError, invalid
 from askd.domain.limits import PAGE_ITEMS
-from askd.domain.principals import READERS, Access
+from askd.domain.principals import Access
 from askd.service.hub import EVENT_BYTES, Batch, Hub, Recorded, Ring, record
+from askd.service.ids import new_ulid
+from askd.service.streams import Stream, Streams
+from askd.store.batch import Outcome
 from askd.store.queries import Page, load_events, load_page, load_revision, load_snapshot
 from askd.store.reader import Reader
 from askd.store.writer import Writer
@@ -45,10 +47,11 @@ class AskReference:
 class Asks:
     """The use cases of AskService. Every method raises AskdError."""
 
-    def __init__(self, writer: Writer, reader: Reader, hub: Hub, heartbeat: float) -> None:
+    def __init__(self, writer: Writer, reader: Reader, hub: Hub, streams: Streams, heartbeat: float) -> None:
         self._writer = writer
         self._reader = reader
         self._hub = hub
+        self._streams = streams
         self._heartbeat = heartbeat
 
     async def create(self, access: Access, draft: AskDraft | AskdError, request_id: str | None) -> Ask:
@@ -57,7 +60,7 @@ class Asks:
             raise draft
         ask_id = f"que_{new_ulid()}"
         outcome = await self._writer.submit(CreateAsk(access=access, ask_id=ask_id, request_id=request_id, draft=draft))
-        return outcome.ask
+        return _ask(outcome)
 
     async def answer(
         self,
@@ -86,22 +89,20 @@ class Asks:
             turn_id=reference.turn_id,
             resolution=resolution,
         )
-        return (await self._writer.submit(command)).ask
+        return _ask(await self._writer.submit(command))
 
     async def get(self, access: Access, reference: AskReference) -> Ask:
         """One ask."""
         found = await self._reader.get(reference.ask_id)
-        ask = visible(found, reference.ask_id, access, reference.session_id, reference.turn_id)
-        access.require(*READERS)
-        return ask
+        return visible(found, reference.ask_id, access, reference.session_id, reference.turn_id)
 
     async def wait(self, access: Access, reference: AskReference, seconds: float | None) -> Ask:
         """One ask, as soon as it is resolved or the time is over. None waits without end."""
-        with self._hub.wait(reference.ask_id) as resolution:
+        with self._streams.open(access) as stream, self._hub.wait(reference.ask_id) as resolution:
             ask = await self.get(access, reference)
             if ask.status is not AskStatus.PENDING:
                 return ask
-            self._refuse_when_closed()
+            stream.sleeps_on(resolution)
             try:
                 return await asyncio.wait_for(resolution, seconds)
             except TimeoutError:
@@ -109,36 +110,36 @@ class Asks:
 
     async def page(self, access: Access, query: AskFilter, after: int, limit: int) -> Page:
         """Asks of a filter created after a revision, in order of created_revision."""
-        access.require(*READERS)
-        return await self._reader.read(lambda connection: load_page(connection, query, after, limit))
+        scoped = _scoped(access, query)
+        return await self._reader.read(lambda connection: load_page(connection, scoped, after, limit))
 
     async def watch(self, access: Access, query: AskFilter, after: int | None) -> AsyncGenerator[Batch]:
         """A snapshot of what is pending, or every event after a revision; then every event as it comes, for ever."""
-        access.require(*READERS)
-        with self._hub.join(query.workspace_id) as ring:
+        query = _scoped(access, query)
+        with self._streams.open(access) as stream, self._hub.join(query.workspace_id) as ring:
             start = await self._begin(query, ring, after)
             if after is None:
-                async for batch in self._snapshot(query, start):
+                async for batch in self._snapshot(stream, query, start):
                     yield batch
                 yield Batch(revision=start, synced=True)
-            async for batch in self._follow(query, ring, start if after is None else after, synced=after is None):
+            revision = start if after is None else after
+            async for batch in self._follow(stream, query, ring, revision, synced=after is None):
                 yield batch
 
     async def _begin(self, query: AskFilter, ring: Ring, after: int | None) -> int:
-        self._refuse_when_closed()
         committed = await self._reader.read(lambda connection: load_revision(connection, query.workspace_id))
         ring.begin(committed)
         if after is not None and not 0 <= after <= max(committed, ring.head):
             raise invalid("after_revision", f"must be between 0 and the current revision {committed}")
         return committed
 
-    async def _snapshot(self, query: AskFilter, revision: int) -> AsyncGenerator[Batch]:
+    async def _snapshot(self, stream: Stream, query: AskFilter, revision: int) -> AsyncGenerator[Batch]:
         after, more = 0, True
         while more:
             page, events = await self._reader.read(partial(self._read_snapshot, query, revision, after))
             for fitting in _responses(events):
                 yield Batch(events=fitting)
-            self._refuse_when_closed()
+            stream.check()
             more = page.more
             after = page.asks[-1].created_revision if more else after
 
@@ -149,14 +150,16 @@ class Asks:
         page = load_snapshot(connection, query, revision, after, PAGE_ITEMS)
         return page, [record(pending_event(ask), self._hub.encode) for ask in page.asks]
 
-    async def _follow(self, query: AskFilter, ring: Ring, revision: int, *, synced: bool) -> AsyncGenerator[Batch]:
+    async def _follow(
+        self, stream: Stream, query: AskFilter, ring: Ring, revision: int, *, synced: bool
+    ) -> AsyncGenerator[Batch]:
         """The plan: take what the ring or the database has, or sleep; say once that the past is over; beat where
         nothing was sent for a while."""
         clock = asyncio.get_running_loop().time
         past = ring.head
         beat = clock() + self._pause()
         while True:
-            self._refuse_when_closed()
+            stream.check()
             if revision < ring.head:
                 for batch in await self._next(query, ring, revision):
                     revision = batch.revision or revision
@@ -164,7 +167,7 @@ class Asks:
                         yield batch
                         beat = clock() + self._pause()
             elif synced:
-                revision = await ring.sleep(query, beat - clock())
+                revision = await ring.sleep(stream, query, beat - clock())
             if not synced and revision >= past:
                 synced = True
                 yield Batch(revision=revision, synced=True)
@@ -187,9 +190,20 @@ class Asks:
     def _pause(self) -> float:
         return self._heartbeat * random.uniform(0.8, 1.0)  # noqa: S311  # so that watchers do not beat together
 
-    def _refuse_when_closed(self) -> None:
-        if self._hub.closed is not None:
-            raise self._hub.closed
+
+def _ask(outcome: Outcome) -> Ask:
+    assert outcome.ask is not None, "commands about an ask tell what became of it"  # noqa: S101
+    return outcome.ask
+
+
+def _scoped(access: Access, query: AskFilter) -> AskFilter:
+    """The filter, narrowed to the sessions that the caller sees."""
+    if access.sessions is None:
+        return query
+    if not query.session_id and len(access.sessions) == 1:
+        (query_session,) = access.sessions
+        return replace(query, session_id=query_session, scope=access.sessions)
+    return replace(query, scope=access.sessions)
 
 
 def _responses(events: Sequence[Recorded]) -> Iterator[list[Recorded]]:
@@ -204,8 +218,3 @@ def _responses(events: Sequence[Recorded]) -> Iterator[list[Recorded]]:
         group.append(event)
     if group:
         yield group
-
-
-def new_ulid() -> str:
-    """A new ULID in lower case."""
-    return str(ULID()).lower()

@@ -5,14 +5,14 @@ Everything here runs on one event loop and nothing in it waits, so no locks are 
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
 from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus
-from askd.domain.errors import AskdError, unavailable
 from askd.domain.limits import PAGE
+from askd.service.streams import Stream
 
 #: Bytes of events kept for all watched workspaces together; each has an equal share.
 RING_BYTES = 64 * 1024 * 1024
@@ -37,6 +37,7 @@ class Recorded:
         """Whether a filter keeps the event."""
         return (
             query.session_id in ("", self.session_id)
+            and (query.scope is None or self.session_id in query.scope)
             and query.turn_id in ("", self.turn_id)
             and (not query.statuses or self.status in query.statuses)
         )
@@ -104,9 +105,8 @@ class Ring:
         for sleepers in self._sleepers.values():
             for sleeper in sleepers:
                 self._rise(sleeper)
-        self._events.clear()
-        self._bytes = 0
-        self.head = self.start = revision
+        self.head = revision
+        self.forget()
 
     def after(self, query: AskFilter, revision: int) -> Batch | None:
         """The events after a revision that fit a response, or None where the ring no longer reaches back so far."""
@@ -117,7 +117,7 @@ class Ring:
         else:
             everything = self._batch(revision)
             self._last = (revision, everything)
-        if not (query.session_id or query.turn_id or query.statuses):
+        if not (query.session_id or query.turn_id or query.statuses or query.scope is not None):
             return everything
         events = [event for event in everything.events if event.passes(query)]
         return Batch(events=events, revision=everything.revision)
@@ -133,11 +133,12 @@ class Ring:
             events.append(event)
         return Batch(events=events, revision=events[-1].revision if events else revision)
 
-    async def sleep(self, query: AskFilter, seconds: float) -> int:
+    async def sleep(self, stream: Stream, query: AskFilter, seconds: float) -> int:
         """Sleep until an event of the filter's session, or until the time is over. Returns the revision up to which
         nothing happened that the filter keeps. Call with everything up to the head taken."""
         loop = asyncio.get_running_loop()
         sleeper: Sleeper = loop.create_future()
+        stream.sleeps_on(sleeper)
         timer = loop.call_later(seconds, self._rise, sleeper)
         sleepers = self._sleepers[query.session_id]
         sleepers.add(sleeper)
@@ -149,12 +150,12 @@ class Ring:
             if not sleepers:
                 self._sleepers.pop(query.session_id, None)
 
-    def fail(self, error: AskdError) -> None:
-        """End every sleep with an error."""
-        for sleepers in self._sleepers.values():
-            for sleeper in sleepers:
-                if not sleeper.done():
-                    sleeper.set_exception(error)
+    def forget(self) -> None:
+        """Drop the events kept; watchers that are behind read the database."""
+        self._events.clear()
+        self._bytes = 0
+        self.start = self.head
+        self._last = (-1, Batch())
 
     def _wake(self, session_id: str, revision: int) -> None:
         # Whoever still sleeps when an event comes has been concerned by nothing before it.
@@ -172,7 +173,6 @@ class Hub:
 
     def __init__(self, encode: Encode) -> None:
         self.encode = encode
-        self.closed: AskdError | None = None
         self._rings: dict[str, Ring] = {}
         self._waits: defaultdict[str, set[asyncio.Future[Ask]]] = defaultdict(set)
 
@@ -212,12 +212,8 @@ class Hub:
             if not waits:
                 self._waits.pop(ask_id, None)
 
-    def close(self) -> None:
-        """End every watch and wait with unavailable, so that clients go to another server."""
-        self.closed = unavailable("the server is draining")
-        for ring in self._rings.values():
-            ring.fail(self.closed)
-        for waits in self._waits.values():
-            for wait in waits:
-                if not wait.done():
-                    wait.set_exception(self.closed)
+    def forget(self, workspaces: Iterable[str]) -> None:
+        """Drop the events of workspaces in which payloads were erased."""
+        for workspace_id in workspaces:
+            if ring := self._rings.get(workspace_id):
+                ring.forget()

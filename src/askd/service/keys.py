@@ -1,87 +1,47 @@
-"""API keys: making, checking and revoking them (CONTRACT section 9)."""
+"""Managing API keys and grants (CONTRACT section 9)."""
 
-import hmac
 import os
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import Connection
-from ulid import ULID
 
 from askd.domain import limits
-from askd.domain.errors import AskdError, Code, invalid, not_found
+from askd.domain.errors import invalid, not_found
 from askd.domain.principals import ALL_WORKSPACES, Caller, Grant, Principal, PrincipalKind, Role, denied
 from askd.domain.text import check_identifier, check_size
+from askd.service.authority import KEY_PREFIX, Authority
+from askd.service.ids import new_ulid
 from askd.store import keys as table
 from askd.store.database import Database, refusing
 from askd.store.keys import ApiKey
 
 T = TypeVar("T")
 
-#: Seconds that a checked key is trusted without a look at the database: how late another server's revocation counts.
-TRUST = 2.0
-_PREFIX = "askd_"
-_ULID = 26
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Checked:
-    key: ApiKey
-    caller: Caller
-    until: float
-
-
-def unauthenticated() -> AskdError:
-    """The one refusal of any credential, which does not say what is wrong with it."""
-    return AskdError(Code.UNAUTHENTICATED, "no credential, or one that is not valid")
-
 
 class Keys:
-    """The use cases of KeyService, and who a credential stands for. Every method raises AskdError."""
+    """The use cases of KeyService but WhoAmI. Every method needs the role admin and raises AskdError."""
 
-    def __init__(self, database: Database, clock: Callable[[], int], monotonic: Callable[[], float]) -> None:
+    def __init__(self, database: Database, authority: Authority, clock: Callable[[], int]) -> None:
         self._database = database
+        self._authority = authority
         self._clock = clock
-        self._monotonic = monotonic
-        self._checked: dict[str, _Checked] = {}
-        self._revocations = 0
 
-    async def authenticate(self, credential: str) -> Caller:
-        """The caller that a credential stands for. A known key costs no look at the database."""
-        key_id, secret = _parse(credential)
-        checked = self._checked.get(key_id)
-        if checked is None or self._monotonic() > checked.until:
-            checked = await self._check(key_id)
-        if not hmac.compare_digest(sha256(secret.encode()).digest(), checked.key.secret_hash):
-            raise unauthenticated()
-        if checked.key.revoked_at is not None:
-            raise unauthenticated()
-        return checked.caller
-
-    async def _check(self, key_id: str) -> _Checked:
-        until, revocations = self._monotonic() + TRUST, self._revocations
-        key = await self._read(lambda connection: table.load(connection, key_id))
-        if revocations != self._revocations:
-            return await self._check(key_id)  # what was read may be from before a revocation
-        if key is None:
-            self._checked.pop(key_id, None)
-            raise unauthenticated()
-        caller = Caller(principal=Principal(kind=PrincipalKind.API_KEY, id=key_id), grants=key.grants)
-        checked = self._checked[key_id] = _Checked(key=key, caller=caller, until=until)
-        return checked
-
-    async def create(self, caller: Caller, name: str, grants: frozenset[Grant]) -> tuple[ApiKey, str]:
-        """Make a key inside what the caller administers. Returns it and its credential."""
+    async def create(
+        self, caller: Caller, name: str, grants: frozenset[Grant], expires_in: int | None
+    ) -> tuple[ApiKey, str]:
+        """Make a key inside what the caller administers, good for some microseconds. Returns it and its credential."""
         caller.require_admin()
         check_size(name, "name", limits.NAME)
-        _check_grants(grants)
+        _check_count(len(grants))
+        for grant in grants:
+            _check_grant(grant, "grants")
         if not caller.administers(grants):
             raise denied("a grant lies beyond what the caller administers")
-        key, credential = new_key(name, grants, self._clock())
+        key, credential = new_key(name, grants, self._clock(), expires_in)
         await self._write(lambda connection: table.insert(connection, key))
         return key, credential
 
@@ -94,14 +54,48 @@ class Keys:
     async def revoke(self, caller: Caller, key_id: str) -> ApiKey:
         """End a key; from the next call on it is refused here."""
         caller.require_admin()
-        key = await self._read(lambda connection: table.load(connection, key_id))
-        if key is None or not caller.administers(key.grants):
-            raise not_found("key", key_id)
         now = self._clock()
-        revoked = await self._write(lambda connection: table.revoke(connection, key_id, now))
-        self._revocations += 1
-        self._checked.pop(key_id, None)
-        return revoked
+
+        def transaction(connection: Connection) -> ApiKey:
+            key = _managed_key(connection, caller, key_id)
+            table.revoke(connection, key_id, now)
+            return table.load(connection, key_id) or key
+
+        key = await self._write(transaction)
+        self._authority.changed(key.principal)
+        return key
+
+    async def grant(self, caller: Caller, principal: Principal, grant: Grant) -> None:
+        """Give a principal a grant inside what the caller administers."""
+        self._check_change(caller, grant)
+
+        def transaction(connection: Connection) -> None:
+            if principal.kind is PrincipalKind.API_KEY and table.load(connection, principal.id) is None:
+                raise not_found("key", principal.id)
+            held = table.load_grants(connection, [principal])[principal]
+            _check_count(len(held | {grant}))
+            table.add_grant(connection, principal, grant)
+
+        await self._write(transaction)
+        self._authority.changed(principal)
+
+    async def ungrant(self, caller: Caller, principal: Principal, grant: Grant) -> None:
+        """Take a grant inside what the caller administers from a principal."""
+        self._check_change(caller, grant)
+        await self._write(lambda connection: table.remove_grant(connection, principal, grant))
+        self._authority.changed(principal)
+
+    async def list_grants(self, caller: Caller, principal: Principal) -> list[Grant]:
+        """A principal's grants inside what the caller administers."""
+        caller.require_admin()
+        held = await self._read(lambda connection: table.load_grants(connection, [principal]))
+        return [grant for grant in held[principal] if caller.administers(frozenset({grant}))]
+
+    def _check_change(self, caller: Caller, grant: Grant) -> None:
+        caller.require_admin()
+        _check_grant(grant, "grant")
+        if not caller.administers(frozenset({grant})):
+            raise denied("the grant lies beyond what the caller administers")
 
     async def _read(self, transaction: Callable[[Connection], T]) -> T:
         with refusing():
@@ -112,24 +106,28 @@ class Keys:
             return await self._database.write(transaction)
 
 
-def _parse(credential: str) -> tuple[str, str]:
-    body = credential.removeprefix(_PREFIX)
-    if body == credential or len(body) <= _ULID:
-        raise unauthenticated()
-    return f"key_{body[:_ULID]}", body[_ULID:]
+def _managed_key(connection: Connection, caller: Caller, key_id: str) -> ApiKey:
+    key = table.load(connection, key_id)
+    if key is None or not caller.administers(key.grants):
+        raise not_found("key", key_id)
+    return key
 
 
-def _check_grants(grants: frozenset[Grant]) -> None:
-    if len(grants) > limits.GRANTS:
-        raise invalid("grants", f"{len(grants)} grants, the limit is {limits.GRANTS}")
-    for grant in grants:
-        if grant.workspace_id != ALL_WORKSPACES:
-            check_identifier(grant.workspace_id, "grants.workspace_id")
+def _check_count(count: int) -> None:
+    if count > limits.GRANTS:
+        raise invalid("grants", f"{count} grants, the limit is {limits.GRANTS}")
 
 
-def new_key(name: str, grants: frozenset[Grant], now: int) -> tuple[ApiKey, str]:
+def _check_grant(grant: Grant, field: str) -> None:
+    if grant.workspace_id != ALL_WORKSPACES:
+        check_identifier(grant.workspace_id, f"{field}.workspace_id")
+    if grant.session_id:
+        check_identifier(grant.session_id, f"{field}.session_id")
+
+
+def new_key(name: str, grants: frozenset[Grant], now: int, expires_in: int | None = None) -> tuple[ApiKey, str]:
     """A new key and its credential, of which the key keeps only a hash: with 256 random bits a plain one is enough."""
-    ulid = str(ULID()).lower()
+    ulid = new_ulid()
     secret = secrets.token_hex(32)
     key = ApiKey(
         id=f"key_{ulid}",
@@ -137,8 +135,9 @@ def new_key(name: str, grants: frozenset[Grant], now: int) -> tuple[ApiKey, str]
         grants=grants,
         secret_hash=sha256(secret.encode()).digest(),
         created_at=now,
+        expires_at=None if expires_in is None else now + expires_in,
     )
-    return key, f"{_PREFIX}{ulid}{secret}"
+    return key, f"{KEY_PREFIX}{ulid}{secret}"
 
 
 def insert_admin_key(connection: Connection, path: Path, name: str, now: int) -> ApiKey:

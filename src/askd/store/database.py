@@ -29,6 +29,11 @@ class Database(Protocol):
         """Run a function and commit what it did, or nothing of it where it raises."""
         ...
 
+    async def scrub(self) -> bool:
+        """Remove what deleted rows left in the database's own files, as far as it lets us. Returns False where that is
+        to be tried again."""
+        ...
+
     async def close(self) -> None:
         """Finish what runs and let the database go."""
         ...

@@ -1,13 +1,15 @@
 """Rows of keys and grants."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, delete, select, update
 
 from askd.domain.principals import Grant, Principal, PrincipalKind, Role
 from askd.store.tables import grants, keys
+from askd.store.upserts import insert_missing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -19,40 +21,44 @@ class ApiKey:
     grants: frozenset[Grant]
     secret_hash: bytes
     created_at: int
+    expires_at: int | None = None
     revoked_at: int | None = None
 
+    @property
+    def principal(self) -> Principal:
+        """Whom the key stands for."""
+        return _principal(self.id)
 
-def _principal(key_id: str) -> str:
-    return str(Principal(kind=PrincipalKind.API_KEY, id=key_id))
+
+def _principal(key_id: str) -> Principal:
+    return Principal(kind=PrincipalKind.API_KEY, id=key_id)
 
 
 def insert(connection: Connection, key: ApiKey) -> None:
     """Add a key and its grants."""
-    connection.execute(
-        sa.insert(keys),
-        {
-            "id": key.id,
-            "name": key.name.encode(),
-            "secret_hash": key.secret_hash,
-            "created_at": key.created_at,
-        },
-    )
-    principal = _principal(key.id)
-    rows = [
-        {"principal": principal, "role": grant.role.value, "workspace_id": grant.workspace_id}
-        for grant in sorted(key.grants)
-    ]
-    if rows:
-        connection.execute(sa.insert(grants), rows)
+    row = {
+        "id": key.id,
+        "name": key.name.encode(),
+        "secret_hash": key.secret_hash,
+        "created_at": key.created_at,
+        "expires_at": key.expires_at,
+    }
+    connection.execute(sa.insert(keys), row)
+    for grant in key.grants:
+        add_grant(connection, key.principal, grant)
+
+
+def load_many(connection: Connection, ids: Iterable[str]) -> dict[str, ApiKey]:
+    """The keys with these ids; unknown ids are left out."""
+    wanted = list(ids)
+    granted = load_grants(connection, map(_principal, wanted))
+    rows = connection.execute(select(keys).where(keys.c.id.in_(wanted)))
+    return {row.id: _key(row, granted[_principal(row.id)]) for row in rows}
 
 
 def load(connection: Connection, key_id: str) -> ApiKey | None:
     """One key, or None."""
-    row = connection.execute(select(keys).where(keys.c.id == key_id)).one_or_none()
-    if row is None:
-        return None
-    found = connection.execute(select(grants).where(grants.c.principal == _principal(key_id)))
-    return _key(row, frozenset(map(_grant, found)))
+    return load_many(connection, [key_id]).get(key_id)
 
 
 def load_all(connection: Connection) -> list[ApiKey]:
@@ -61,7 +67,7 @@ def load_all(connection: Connection) -> list[ApiKey]:
     for row in connection.execute(select(grants)):
         by_principal.setdefault(row.principal, set()).add(_grant(row))
     rows = connection.execute(select(keys).order_by(keys.c.created_at, keys.c.id))
-    return [_key(row, frozenset(by_principal.get(_principal(row.id), ()))) for row in rows]
+    return [_key(row, frozenset(by_principal.get(str(_principal(row.id)), ()))) for row in rows]
 
 
 def any_keys(connection: Connection) -> bool:
@@ -69,12 +75,38 @@ def any_keys(connection: Connection) -> bool:
     return connection.execute(select(keys.c.id).limit(1)).first() is not None
 
 
-def revoke(connection: Connection, key_id: str, now: int) -> ApiKey:
-    """End a key that exists, unless it ended before."""
+def revoke(connection: Connection, key_id: str, now: int) -> None:
+    """End a key, unless it ended before."""
     connection.execute(update(keys).where(keys.c.id == key_id, keys.c.revoked_at.is_(None)).values(revoked_at=now))
-    key = load(connection, key_id)
-    assert key is not None, "keys are never removed"  # noqa: S101
-    return key
+
+
+def load_grants(connection: Connection, principals: Iterable[Principal]) -> dict[Principal, frozenset[Grant]]:
+    """The grants of principals, of each that was asked for."""
+    found: dict[Principal, set[Grant]] = {principal: set() for principal in principals}
+    statement = select(grants).where(grants.c.principal.in_(map(str, found)))
+    for row in connection.execute(statement):
+        found[Principal.parse(row.principal)].add(_grant(row))
+    return {principal: frozenset(granted) for principal, granted in found.items()}
+
+
+def add_grant(connection: Connection, principal: Principal, grant: Grant) -> None:
+    """Give a grant, unless it is there."""
+    insert_missing(connection, grants, [_grant_row(principal, grant)])
+
+
+def remove_grant(connection: Connection, principal: Principal, grant: Grant) -> None:
+    """Take a grant, if it is there."""
+    row = _grant_row(principal, grant)
+    connection.execute(delete(grants).where(*(grants.c[name] == value for name, value in row.items())))
+
+
+def _grant_row(principal: Principal, grant: Grant) -> dict[str, str]:
+    return {
+        "principal": str(principal),
+        "role": grant.role.value,
+        "workspace_id": grant.workspace_id,
+        "session_id": grant.session_id,
+    }
 
 
 def _key(row: Row[Any], granted: frozenset[Grant]) -> ApiKey:
@@ -84,9 +116,10 @@ def _key(row: Row[Any], granted: frozenset[Grant]) -> ApiKey:
         grants=granted,
         secret_hash=row.secret_hash,
         created_at=row.created_at,
+        expires_at=row.expires_at,
         revoked_at=row.revoked_at,
     )
 
 
 def _grant(row: Row[Any]) -> Grant:
-    return Grant(role=Role(row.role), workspace_id=row.workspace_id)
+    return Grant(role=Role(row.role), workspace_id=row.workspace_id, session_id=row.session_id)

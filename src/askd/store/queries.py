@@ -1,15 +1,16 @@
 """Reads: points, pages, snapshots and events. Every one is a bounded number of index ranges."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, select, union_all
 
 from askd.domain import asks as rules
-from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus
+from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus, CancelReason
 from askd.domain.limits import PAGE
-from askd.store.rows import STATUS_CODES, to_ask
+from askd.domain.sessions import Turn
+from askd.store.rows import STATUS_CODES, fitting, to_ask
 from askd.store.tables import asks, payloads, workspaces
 
 #: What a row without its payload takes in a response at most: ids, principals and times.
@@ -61,10 +62,40 @@ def load_revision(connection: Connection, workspace_id: str) -> int:
     return connection.scalar(select(workspaces.c.revision).where(workspaces.c.id == workspace_id)) or 0
 
 
+def load_unjoined(connection: Connection, turn: Turn, limit: int) -> list[str]:
+    """The first ids of the asks that a turn's end as completed cancelled, or has yet to."""
+    statement = select(asks.c.id).where(
+        asks.c.workspace_id == turn.workspace_id,
+        asks.c.session_id == turn.session_id,
+        asks.c.turn_id == turn.turn_id,
+        asks.c.status.in_([STATUS_CODES[AskStatus.PENDING], STATUS_CODES[AskStatus.CANCELLED]]),
+        (asks.c.cancel_reason == CancelReason.TURN_ENDED.value) | asks.c.cancel_reason.is_(None),
+    )
+    return list(connection.scalars(statement.order_by(asks.c.created_revision).limit(limit)))
+
+
 def load_page(connection: Connection, query: AskFilter, after: int, limit: int) -> Page:
     """The asks of a filter created after a revision: at most `limit`, and few enough to encode to a page."""
-    statement = _merged(query, query.statuses, [asks.c.created_revision > after], limit + 1)
-    return _cut(connection, connection.execute(statement).all(), limit)
+    newer = asks.c.created_revision > after
+    ranges = [
+        _range(part, [newer, *states], limit + 1)
+        for part in _sessions(query)
+        # A list in some states, or of one session, merges a range for each state; else the creation index serves alone.
+        for states in (_states(query.statuses or AskStatus) if query.statuses or part.session_id else [[]])
+    ]
+    return _cut(connection, ranges, limit)
+
+
+def _states(statuses: Iterable[AskStatus]) -> list[list[ColumnElement[bool]]]:
+    return [[asks.c.status == code] for code in sorted(STATUS_CODES[status] for status in statuses)]
+
+
+def _sessions(query: AskFilter) -> list[AskFilter]:
+    """The filter, or one for each session where the caller sees only some."""
+    if query.scope is None:
+        return [query]
+    names = query.scope & {query.session_id} if query.session_id else query.scope
+    return [replace(query, session_id=name, scope=None) for name in sorted(names)]
 
 
 def load_snapshot(connection: Connection, query: AskFilter, revision: int, after: int, limit: int) -> Page:
@@ -72,10 +103,17 @@ def load_snapshot(connection: Connection, query: AskFilter, revision: int, after
     those that were resolved since."""
     if query.statuses and AskStatus.PENDING not in query.statuses:
         return Page(asks=[], more=False)
+    pending = asks.c.status == STATUS_CODES[AskStatus.PENDING]
     span = [asks.c.created_revision > after, asks.c.created_revision <= revision]
-    still = _range(query, [*span, asks.c.status == STATUS_CODES[AskStatus.PENDING]], limit + 1)
-    found = connection.execute(_merge([still, _resolved_since(query, revision, after, limit + 1)], limit + 1)).all()
-    return _cut(connection, found, limit)
+    ranges = [
+        part_range
+        for part in _sessions(query)
+        for part_range in (
+            _range(part, [*span, pending], limit + 1),
+            _resolved_since(part, revision, after, limit + 1),
+        )
+    ]
+    return _cut(connection, ranges, limit)
 
 
 def _resolved_since(query: AskFilter, revision: int, after: int, limit: int) -> Select[Any]:
@@ -96,7 +134,7 @@ def load_events(connection: Connection, query: AskFilter, after: int) -> Events:
         statement = select(asks).where(asks.c.workspace_id == query.workspace_id, column > after, column <= last)
         found += [(row._mapping[column], row) for row in connection.execute(_of(query, statement))]
     found.sort(key=lambda pair: pair[0])
-    chosen = _fitting([row for _, row in found])
+    chosen = fitting([row for _, row in found], PAGE, _ROW_BYTES)
     if len(chosen) < len(found):
         last = found[len(chosen) - 1][0]
     whole = {ask.id: ask for ask in _whole(connection, list({row.id: row for row in chosen}.values()))}
@@ -109,21 +147,13 @@ def _event(ask: Ask, revision: int) -> AskEvent:
 
 
 def _of(query: AskFilter, statement: Select[Any]) -> Select[Any]:
+    if query.scope is not None:
+        statement = statement.where(asks.c.session_id.in_(query.scope))
     if query.session_id:
         statement = statement.where(asks.c.session_id == query.session_id)
     if query.turn_id:
         statement = statement.where(asks.c.turn_id == query.turn_id)
     return statement
-
-
-def _merged(
-    query: AskFilter, statuses: frozenset[AskStatus], conditions: list[ColumnElement[bool]], limit: int
-) -> Select[Any]:
-    """One range of an index for each state, merged. Without session and states the creation index serves alone."""
-    if not statuses and not query.session_id:
-        return _range(query, conditions, limit)
-    codes = sorted(STATUS_CODES[status] for status in statuses or AskStatus)
-    return _merge([_range(query, [*conditions, asks.c.status == code], limit) for code in codes], limit)
 
 
 def _range(query: AskFilter, conditions: list[ColumnElement[bool]], limit: int) -> Select[Any]:
@@ -138,16 +168,7 @@ def _merge(ranges: Sequence[Select[Any]], limit: int) -> Select[Any]:
     return select(merged).order_by(merged.c.created_revision).limit(limit)
 
 
-def _cut(connection: Connection, found: Sequence[Row[Any]], limit: int) -> Page:
-    chosen = _fitting(found[:limit])
+def _cut(connection: Connection, ranges: Sequence[Select[Any]], limit: int) -> Page:
+    found = connection.execute(_merge(ranges, limit + 1)).all() if ranges else []
+    chosen = fitting(found[:limit], PAGE, _ROW_BYTES)
     return Page(asks=_whole(connection, chosen), more=len(chosen) < len(found))
-
-
-def _fitting(found: Sequence[Row[Any]]) -> Sequence[Row[Any]]:
-    """The first rows whose asks fit a page together; one always does."""
-    total = 0
-    for index, row in enumerate(found):
-        total += row.payload_bytes + _ROW_BYTES
-        if total > PAGE and index:
-            return found[:index]
-    return found

@@ -1,9 +1,9 @@
 """Rows to asks and back."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Row
 
@@ -12,6 +12,9 @@ from askd.domain.asks import Ask, AskStatus, CancelReason, ToolCall
 from askd.domain.canonical import encode
 from askd.domain.principals import Principal
 from askd.domain.questions import decode_questions
+from askd.domain.sessions import Session, Turn, TurnOutcome
+
+_Row = TypeVar("_Row", bound=Any)
 
 
 class Part(IntEnum):
@@ -29,6 +32,16 @@ STATUS_CODES = {
     AskStatus.CANCELLED: 4,
 }
 _STATUSES = {code: status for status, code in STATUS_CODES.items()}
+
+
+def fitting(found: Sequence[_Row], limit: int, row_bytes: int = 0) -> Sequence[_Row]:
+    """The first rows whose payloads, and `row_bytes` each, are within a limit together; one always is."""
+    total = 0
+    for index, row in enumerate(found):
+        total += row.payload_bytes + row_bytes
+        if total > limit and index:
+            return found[:index]
+    return found
 
 
 def to_ask(row: Row[Any], payload: Mapping[int, str]) -> Ask:
@@ -50,9 +63,10 @@ def to_ask(row: Row[Any], payload: Mapping[int, str]) -> Ask:
         asked_by=Principal.parse(row.asked_by),
         tool=_tool(row),
         request_id=_text(row.request_id),
+        expires_at=row.expires_at,
         resolved_at=row.resolved_at,
         resolved_revision=row.resolved_revision,
-        resolved_by=Principal.parse(row.resolved_by) if row.resolved_by else None,
+        resolved_by=_principal(row.resolved_by),
         resolution_id=row.resolution_id,
         answer_id=_text(row.answer_id),
         answers=decode_answers(answers) if answers else (),
@@ -60,6 +74,7 @@ def to_ask(row: Row[Any], payload: Mapping[int, str]) -> Ask:
         cancel_reason=CancelReason(row.cancel_reason) if row.cancel_reason else None,
         encoded_questions=questions,
         encoded_answers=answers,
+        payload_expired=bool(row.payload_expired),
     )
 
 
@@ -95,6 +110,7 @@ def created(ask: Ask) -> dict[str, Any]:
         "tool_message_id": _bytes(ask.tool.message_id) if ask.tool else None,
         "tool_call_id": _bytes(ask.tool.call_id) if ask.tool else None,
         "request_id": _bytes(ask.request_id),
+        "expires_at": ask.expires_at,
         "payload_bytes": len(ask.encoded_questions.encode()),
     }
 
@@ -126,3 +142,61 @@ def resolution_parts(ask: Ask) -> list[dict[str, Any]]:
     if ask.reject_reason is not None:
         return [{"ask_id": ask.id, "part": Part.REASON, "body": encode(ask.reject_reason)}]
     return []
+
+
+def to_session(row: Row[Any]) -> Session:
+    """The session of a row of `sessions`."""
+    return Session(
+        workspace_id=row.workspace_id,
+        session_id=row.session_id,
+        parent_session_id=row.parent_session_id,
+        ended_at=row.ended_at,
+        ended_by=_principal(row.ended_by),
+        ending=bool(row.ending),
+    )
+
+
+def to_turn(row: Row[Any]) -> Turn:
+    """The turn of a row of `turns`."""
+    return Turn(
+        workspace_id=row.workspace_id,
+        session_id=row.session_id,
+        turn_id=row.turn_id,
+        question_bytes=row.question_bytes,
+        outcome=TurnOutcome(row.outcome) if row.outcome else None,
+        ended_at=row.ended_at,
+        ended_by=_principal(row.ended_by),
+        unjoined_count=row.unjoined_count,
+        ending=bool(row.ending),
+    )
+
+
+def _principal(text: str | None) -> Principal | None:
+    return Principal.parse(text) if text else None
+
+
+def session_row(session: Session) -> dict[str, Any]:
+    """The row of a session."""
+    return {
+        "workspace_id": session.workspace_id,
+        "session_id": session.session_id,
+        "parent_session_id": session.parent_session_id,
+        "ended_at": session.ended_at,
+        "ended_by": str(session.ended_by) if session.ended_by else None,
+        "ending": int(session.ending),
+    }
+
+
+def turn_row(turn: Turn) -> dict[str, Any]:
+    """The row of a turn."""
+    return {
+        "workspace_id": turn.workspace_id,
+        "session_id": turn.session_id,
+        "turn_id": turn.turn_id,
+        "question_bytes": turn.question_bytes,
+        "outcome": turn.outcome.value if turn.outcome else None,
+        "ended_at": turn.ended_at,
+        "ended_by": str(turn.ended_by) if turn.ended_by else None,
+        "unjoined_count": turn.unjoined_count,
+        "ending": int(turn.ending),
+    }

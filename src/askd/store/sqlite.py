@@ -61,6 +61,15 @@ class SqliteDatabase:
         """See Database."""
         return await _run(self._write_thread, self._writer, transaction)
 
+    async def scrub(self) -> bool:
+        """See Database. Pages as they were before a deletion lie in the write-ahead log until it is emptied."""
+        return await asyncio.get_running_loop().run_in_executor(self._write_thread, self._truncate)
+
+    def _truncate(self) -> bool:
+        with self._writer.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            (busy, *_) = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+        return not busy
+
     async def close(self) -> None:
         """See Database."""
         for threads in (self._read_threads, self._write_thread):
@@ -107,6 +116,8 @@ def _engine(path: Path, begin: str) -> Engine:
             "synchronous = FULL",
             "foreign_keys = ON",
             f"cache_size = -{CACHE}",
+            # What is deleted is overwritten with zeros.
+            "secure_delete = ON",
         ):
             driver.execute(f"PRAGMA {pragma}")
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from askd.domain.asks import AskEvent, Command
+from askd.domain.asks import AskEvent
 from askd.domain.errors import AskdError, unavailable
+from askd.domain.sessions import Command
 from askd.store.batch import Outcome, apply
 from askd.store.database import Database, refusal
 
@@ -96,11 +97,11 @@ class Writer:
     async def _attempt(self, batch: list[_Waiting], *, uncertain: bool) -> None:
         commands = [command for command, _ in batch]
         now = self._clock()
-        outcomes = await self._database.write(lambda connection: apply(connection, commands, now, uncertain=uncertain))
+        applied = await self._database.write(lambda connection: apply(connection, commands, now, uncertain=uncertain))
         self.failing = False
         # Published first: whoever is told of its own change finds the watchers told, too.
-        self._publish([outcome.event for outcome in outcomes if isinstance(outcome, Outcome) and outcome.event])
-        for (_, future), outcome in zip(batch, outcomes, strict=True):
+        self._publish(applied.events)
+        for (_, future), outcome in zip(batch, applied.outcomes, strict=True):
             if not future.done():
                 _complete(future, outcome)
 

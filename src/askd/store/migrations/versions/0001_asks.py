@@ -14,13 +14,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Text, primary_key=True),
         sa.Column("revision", sa.BigInteger, nullable=False),
     )
-    op.create_table(
-        "turns",
-        sa.Column("workspace_id", sa.Text, primary_key=True),
-        sa.Column("session_id", sa.Text, primary_key=True),
-        sa.Column("turn_id", sa.Text, primary_key=True),
-        sa.Column("question_bytes", sa.BigInteger, nullable=False),
-    )
+    _create_sessions()
     _create_asks()
     op.create_table(
         "payloads",
@@ -34,6 +28,37 @@ def upgrade() -> None:
         sa.Column("id", sa.SmallInteger, primary_key=True),
         sa.Column("probed_at", sa.BigInteger, nullable=False),
     )
+
+
+def _create_sessions() -> None:
+    op.create_table(
+        "sessions",
+        sa.Column("workspace_id", sa.Text, primary_key=True),
+        sa.Column("session_id", sa.Text, primary_key=True),
+        sa.Column("parent_session_id", sa.Text),
+        sa.Column("ended_at", sa.BigInteger),
+        sa.Column("ended_by", sa.Text),
+        sa.Column("ending", sa.SmallInteger, nullable=False, server_default="0"),
+    )
+    op.create_table(
+        "turns",
+        sa.Column("workspace_id", sa.Text, primary_key=True),
+        sa.Column("session_id", sa.Text, primary_key=True),
+        sa.Column("turn_id", sa.Text, primary_key=True),
+        sa.Column("question_bytes", sa.BigInteger, nullable=False),
+        sa.Column("outcome", sa.Text),
+        sa.Column("ended_at", sa.BigInteger),
+        sa.Column("ended_by", sa.Text),
+        sa.Column("unjoined_count", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("ending", sa.SmallInteger, nullable=False, server_default="0"),
+    )
+    _create_index("sessions_ending", "sessions", ["ending"], where="ending = 1")
+    _create_index("turns_ending", "turns", ["ending"], where="ending = 1")
+
+
+def _create_index(name: str, table: str, columns: list[str], *, unique: bool = False, where: str = "") -> None:
+    condition = sa.text(where) if where else None
+    op.create_index(name, table, columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
 
 def _create_asks() -> None:
@@ -50,6 +75,7 @@ def _create_asks() -> None:
         sa.Column("tool_message_id", sa.LargeBinary),
         sa.Column("tool_call_id", sa.LargeBinary),
         sa.Column("request_id", sa.LargeBinary),
+        sa.Column("expires_at", sa.BigInteger),
         sa.Column("resolved_at", sa.BigInteger),
         sa.Column("resolved_revision", sa.BigInteger),
         sa.Column("resolved_by", sa.Text),
@@ -57,22 +83,21 @@ def _create_asks() -> None:
         sa.Column("answer_id", sa.LargeBinary),
         sa.Column("cancel_reason", sa.Text),
         sa.Column("payload_bytes", sa.BigInteger, nullable=False),
+        sa.Column("payload_expired", sa.SmallInteger, nullable=False, server_default="0"),
     )
-    for name, columns, unique, where in (
-        ("asks_created", ["workspace_id", "created_revision"], True, None),
-        ("asks_resolved", ["workspace_id", "resolved_revision"], True, "resolved_revision IS NOT NULL"),
-        ("asks_request", ["workspace_id", "request_id"], True, "request_id IS NOT NULL"),
-        ("asks_status", ["workspace_id", "status", "created_revision"], False, None),
-        ("asks_session", ["workspace_id", "session_id", "status", "created_revision"], False, None),
-        (
-            "asks_turn",
-            ["workspace_id", "session_id", "turn_id", "status", "created_revision"],
-            False,
-            "turn_id IS NOT NULL",
-        ),
-    ):
-        condition = None if where is None else sa.text(where)
-        op.create_index(name, "asks", columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
+    _create_index("asks_created", "asks", ["workspace_id", "created_revision"], unique=True)
+    where = "resolved_revision IS NOT NULL"
+    _create_index("asks_resolved", "asks", ["workspace_id", "resolved_revision"], unique=True, where=where)
+    where = "request_id IS NOT NULL"
+    _create_index("asks_request", "asks", ["workspace_id", "request_id"], unique=True, where=where)
+    listed = ["status", "created_revision"]
+    _create_index("asks_status", "asks", ["workspace_id", *listed])
+    _create_index("asks_session", "asks", ["workspace_id", "session_id", *listed])
+    where = "turn_id IS NOT NULL"
+    _create_index("asks_turn", "asks", ["workspace_id", "session_id", "turn_id", *listed], where=where)
+    _create_index("asks_expiry", "asks", ["expires_at"], where="status = 1 AND expires_at IS NOT NULL")
+    where = "resolved_at IS NOT NULL AND payload_expired = 0"
+    _create_index("asks_retention", "asks", ["resolved_at"], where=where)
 
 
 def _create_keys() -> None:
@@ -82,6 +107,7 @@ def _create_keys() -> None:
         sa.Column("name", sa.LargeBinary, nullable=False),
         sa.Column("secret_hash", sa.LargeBinary, nullable=False),
         sa.Column("created_at", sa.BigInteger, nullable=False),
+        sa.Column("expires_at", sa.BigInteger),
         sa.Column("revoked_at", sa.BigInteger),
     )
     op.create_table(
@@ -89,4 +115,5 @@ def _create_keys() -> None:
         sa.Column("principal", sa.Text, primary_key=True),
         sa.Column("role", sa.Text, primary_key=True),
         sa.Column("workspace_id", sa.Text, primary_key=True),
+        sa.Column("session_id", sa.Text, primary_key=True, server_default=""),
     )

@@ -1,0 +1,105 @@
+"""The sweeper: does in small chunks what time or a crash left to do (CONTRACT section 4).
+
+It cancels asks that are due, finishes ends of sessions and turns, and erases payloads past their retention. Any server
+may do any of it: every change is a command that finds out under the workspace's lock what is left to do.
+"""
+
+import asyncio
+import logging
+import random
+
+from askd.domain.asks import CancelAsks, CancelReason
+from askd.domain.errors import AskdError
+from askd.domain.sessions import Session, Turn
+from askd.service.hub import Hub
+from askd.service.ids import new_ulid
+from askd.store import sweeps
+from askd.store.database import Database, refusing
+from askd.store.reader import Reader
+from askd.store.writer import Clock, Writer, describe
+
+log = logging.getLogger(__name__)
+
+#: Seconds between sweeps; an ask is cancelled within two of its time.
+PERIOD = 1.0
+
+
+class Sweeper:
+    """Sweeps one database. `retention` is how many microseconds payloads are kept after a resolution; 0 keeps them."""
+
+    def __init__(
+        self, database: Database, writer: Writer, reader: Reader, hub: Hub, clock: Clock, retention: int
+    ) -> None:
+        self._database = database
+        self._writer = writer
+        self._reader = reader
+        self._hub = hub
+        self._clock = clock
+        self._retention = retention
+        self._finishing: dict[tuple[str, ...], asyncio.Task[None]] = {}
+        self._scrubbed = True
+
+    async def run(self) -> None:
+        """Sweep again and again, until cancelled."""
+        while True:
+            try:
+                await self.run_once()
+            except AskdError as error:
+                log.warning("the sweep stopped: %s", error.message)
+            except Exception as error:  # a sweep must not end the sweeper
+                log.exception("the sweep failed: %s", describe(error))
+            await asyncio.sleep(PERIOD * random.uniform(0.7, 1.0))  # noqa: S311  # many servers share a database
+
+    async def run_once(self) -> None:
+        """Do all that is due now."""
+        await self._expire()
+        for end in await self._reader.read(sweeps.load_ends):
+            await self.start_finishing(end)
+        await self._erase()
+
+    async def _expire(self) -> None:
+        while due := await self._reader.read(lambda connection: sweeps.load_due(connection, self._clock())):
+            for workspace_id, ids in due.items():
+                await self._cancel(workspace_id, ids, CancelReason.EXPIRED, None)
+
+    def start_finishing(self, end: Session | Turn) -> asyncio.Task[None]:
+        """Cancel what an end left pending, in a task that goes on when its caller leaves; one task an end."""
+        key = (end.workspace_id, end.session_id, *((end.turn_id,) if isinstance(end, Turn) else ()))
+        task = self._finishing.get(key)
+        if task is None:
+            task = self._finishing[key] = asyncio.create_task(self._finish(end), name="finish an end")
+            task.add_done_callback(lambda _: self._finishing.pop(key, None))
+        return task
+
+    async def _finish(self, end: Session | Turn) -> None:
+        while ids := await self._reader.read(lambda connection: sweeps.load_left(connection, end)):
+            await self._cancel(end.workspace_id, ids, end.cancel_reason, end)
+        with refusing():
+            await self._database.write(lambda connection: sweeps.finish_end(connection, end))
+
+    async def _cancel(
+        self, workspace_id: str, ids: list[str], reason: CancelReason, end: Session | Turn | None
+    ) -> None:
+        by = end.ended_by if end else None
+        await self._writer.submit(
+            CancelAsks(workspace_id=workspace_id, id=new_ulid(), ask_ids=ids, reason=reason, by=by)
+        )
+
+    async def _erase(self) -> None:
+        if not self._retention:
+            return
+        before = self._clock() - self._retention
+        with refusing():
+            while workspaces := await self._database.write(
+                lambda connection: sweeps.erase_payloads(connection, before)
+            ):
+                self._scrubbed = False
+                self._hub.forget(workspaces)
+            if not self._scrubbed:
+                self._scrubbed = await self._database.scrub()
+
+    async def close(self) -> None:
+        """Stop finishing ends; the next start goes on with them."""
+        for task in list(self._finishing.values()):
+            task.cancel()
+        await asyncio.gather(*self._finishing.values(), return_exceptions=True)

@@ -1,0 +1,238 @@
+"""What a batch of commands touches: loaded once, changed in memory by each command in turn, written once."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from askd.domain.asks import Ask, AskDraft, AskEvent, AskStatus, CancelAsks, CreateAsk, ResolveAsk, created, resolved
+from askd.domain.sessions import (
+    UNJOINED,
+    Command,
+    EndSession,
+    EndTurn,
+    OpenSession,
+    Session,
+    Turn,
+    workspace_of,
+)
+from askd.store import rows
+from askd.store.queries import load_asks
+from askd.store.tables import asks, payloads, sessions, turns, workspaces
+from askd.store.upserts import insert_missing, upsert
+
+SessionKey = tuple[str, str]
+TurnKey = tuple[str, str, str]
+
+
+@dataclass(kw_only=True, slots=True)
+class State:
+    """The rows of a batch, as of the command decided last."""
+
+    now: int
+    revisions: dict[str, int]
+    asks: dict[str, Ask] = field(default_factory=dict)
+    requests: dict[tuple[str, str], str] = field(default_factory=dict)
+    sessions: dict[SessionKey, Session] = field(default_factory=dict)
+    turns: dict[TurnKey, Turn] = field(default_factory=dict)
+    #: The pending asks in the database of sessions and turns that are to be ended: the first ids, and how many.
+    pending: dict[tuple[str, ...], tuple[list[str], int]] = field(default_factory=dict)
+    created: list[Ask] = field(default_factory=list)
+    resolved: list[Ask] = field(default_factory=list)
+    changed_sessions: set[SessionKey] = field(default_factory=set)
+    changed_turns: set[TurnKey] = field(default_factory=set)
+    events: list[AskEvent] = field(default_factory=list)
+
+    def next_revision(self, workspace_id: str) -> int:
+        """The revision that the next change of an ask takes."""
+        return self.revisions[workspace_id] + 1
+
+    def add(self, ask: Ask) -> None:
+        """Take a new ask."""
+        self.asks[ask.id] = ask
+        self.created.append(ask)
+        self.revisions[ask.workspace_id] = ask.created_revision
+        self.events.append(created(ask))
+
+    def put(self, ask: Ask) -> None:
+        """Take an ask that was resolved."""
+        self.asks[ask.id] = ask
+        self.resolved.append(ask)
+        self.revisions[ask.workspace_id] = ask.resolved_revision or 0
+        self.events.append(resolved(ask))
+
+    def pending_in(self, key: tuple[str, ...]) -> tuple[list[str], int]:
+        """The pending asks of a session or a turn as of now: the first ids, and how many."""
+        ids, count = self.pending[key]
+        new = {ask.id for ask in self.created}
+        changed = [
+            ask
+            for ask in {ask.id: self.asks[ask.id] for ask in (*self.created, *self.resolved)}.values()
+            if (ask.workspace_id, ask.session_id, ask.turn_id)[: len(key)] == key
+        ]
+        gone = {ask.id for ask in changed if ask.status is not AskStatus.PENDING}
+        added = [ask.id for ask in changed if ask.id in new - gone]
+        return [*(ask_id for ask_id in ids if ask_id not in gone), *added], count - len(gone - new) + len(added)
+
+    def put_session(self, session: Session) -> None:
+        """Take a session, new or changed."""
+        key = session.workspace_id, session.session_id
+        self.sessions[key] = session
+        self.changed_sessions.add(key)
+
+    def put_turn(self, turn: Turn) -> None:
+        """Take a turn, new or changed."""
+        key = turn.workspace_id, turn.session_id, turn.turn_id
+        self.turns[key] = turn
+        self.changed_turns.add(key)
+
+
+def session_of(command: Command) -> SessionKey | None:
+    """The session whose state a command depends on."""
+    match command:
+        case CreateAsk(draft=AskDraft(session_id=session_id)):
+            return command.access.workspace_id, session_id
+        case OpenSession() | EndSession() | EndTurn():
+            return command.access.workspace_id, command.session_id
+    return None
+
+
+def turn_of(command: Command) -> TurnKey | None:
+    """The turn whose state a command depends on."""
+    match command:
+        case CreateAsk(draft=AskDraft(session_id=session_id, turn_id=str() as turn_id)):
+            return command.access.workspace_id, session_id, turn_id
+        case EndTurn():
+            return command.access.workspace_id, command.session_id, command.turn_id
+    return None
+
+
+def ended_by(command: Command) -> tuple[str, ...] | None:
+    """The session or turn that a command ends."""
+    match command:
+        case EndTurn():
+            return turn_of(command)
+        case EndSession():
+            return session_of(command)
+    return None
+
+
+# --- loading ---
+
+
+def load(connection: Connection, commands: Sequence[Command], now: int, *, uncertain: bool) -> State:
+    """Lock the workspaces' rows, sorted, then load what the commands touch, one query a table."""
+    state = State(now=now, revisions=_lock(connection, set(map(workspace_of, commands))))
+    _load_requests(connection, commands, state)
+    ids = set(state.requests.values())
+    for command in commands:
+        match command:
+            case ResolveAsk():
+                ids.add(command.ask_id)
+            case CancelAsks():
+                ids.update(command.ask_ids)
+            case CreateAsk() if uncertain:
+                ids.add(command.ask_id)
+    state.asks = load_asks(connection, ids)
+    _load_sessions(connection, {key for key in map(session_of, commands) if key}, state)
+    _load_turns(connection, {key for key in map(turn_of, commands) if key}, state)
+    for ended in {key for key in map(ended_by, commands) if key}:
+        state.pending[ended] = _load_pending(connection, ended)
+    return state
+
+
+def _lock(connection: Connection, ids: set[str]) -> dict[str, int]:
+    statement = select(workspaces.c.id, workspaces.c.revision).where(workspaces.c.id.in_(sorted(ids)))
+    statement = statement.order_by(workspaces.c.id).with_for_update()
+    found = {row.id: row.revision for row in connection.execute(statement)}
+    if missing := ids - found.keys():
+        insert_missing(connection, workspaces, [{"id": key, "revision": 0} for key in sorted(missing)])
+        found = {row.id: row.revision for row in connection.execute(statement)}
+    return found
+
+
+def _load_requests(connection: Connection, commands: Sequence[Command], state: State) -> None:
+    wanted: dict[str, set[bytes]] = {}
+    for command in commands:
+        if isinstance(command, CreateAsk) and command.request_id is not None:
+            wanted.setdefault(command.access.workspace_id, set()).add(command.request_id.encode())
+    for workspace_id, ids in wanted.items():
+        statement = select(asks.c.id, asks.c.request_id)
+        statement = statement.where(asks.c.workspace_id == workspace_id, asks.c.request_id.in_(ids))
+        for row in connection.execute(statement):
+            state.requests[workspace_id, row.request_id.decode()] = row.id
+
+
+def _grouped(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
+    """The last parts of keys by the parts before: one query each instead of one a key."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for key in keys:
+        groups.setdefault(key[:-1], []).append(key[-1])
+    return groups
+
+
+def _load_sessions(connection: Connection, keys: set[SessionKey], state: State) -> None:
+    for (workspace_id,), names in _grouped(keys).items():
+        statement = select(sessions).where(sessions.c.workspace_id == workspace_id, sessions.c.session_id.in_(names))
+        for row in connection.execute(statement):
+            state.sessions[workspace_id, row.session_id] = rows.to_session(row)
+
+
+def _load_turns(connection: Connection, keys: set[TurnKey], state: State) -> None:
+    for (workspace_id, session_id), names in _grouped(keys).items():
+        statement = select(turns).where(
+            turns.c.workspace_id == workspace_id, turns.c.session_id == session_id, turns.c.turn_id.in_(names)
+        )
+        for row in connection.execute(statement):
+            state.turns[workspace_id, session_id, row.turn_id] = rows.to_turn(row)
+
+
+def _load_pending(connection: Connection, key: tuple[str, ...]) -> tuple[list[str], int]:
+    """The first ids and the number of the pending asks of a session or a turn."""
+    columns = (asks.c.workspace_id, asks.c.session_id, asks.c.turn_id)
+    within = [column == part for column, part in zip(columns, key, strict=False)]
+    within.append(asks.c.status == rows.STATUS_CODES[AskStatus.PENDING])
+    first = select(asks.c.id).where(*within).order_by(asks.c.created_revision).limit(UNJOINED)
+    count = connection.scalar(select(func.count()).select_from(asks).where(*within))
+    return list(connection.scalars(first)), count or 0
+
+
+# --- writing ---
+
+_RESOLVE = (
+    update(asks)
+    .where(asks.c.id == bindparam("ask_id"))
+    .values(
+        {
+            name: bindparam(name)
+            for name in (
+                "status", "resolved_at", "resolved_revision", "resolved_by", "resolution_id", "answer_id",
+                "cancel_reason",
+            )
+        }
+        | {"payload_bytes": asks.c.payload_bytes + bindparam("added_bytes")}
+    )
+)  # fmt: skip
+_ADVANCE = (
+    update(workspaces).where(workspaces.c.id == bindparam("workspace_id")).values(revision=bindparam("new_revision"))
+)
+
+
+def write(connection: Connection, state: State) -> None:
+    """Write what changed, one statement a table."""
+    parts = [rows.question_part(ask) for ask in state.created]
+    parts += [part for ask in state.resolved for part in rows.resolution_parts(ask)]
+    if state.created:
+        connection.execute(insert(asks), [rows.created(ask) for ask in state.created])
+    if state.resolved:
+        connection.execute(_RESOLVE, [rows.resolved(ask) for ask in state.resolved])
+    if parts:
+        connection.execute(insert(payloads), parts)
+    if state.changed_sessions:
+        changed = [state.sessions[key] for key in sorted(state.changed_sessions)]
+        upsert(connection, sessions, [rows.session_row(session) for session in changed])
+    if state.changed_turns:
+        upsert(connection, turns, [rows.turn_row(state.turns[key]) for key in sorted(state.changed_turns)])
+    if advanced := {ask.workspace_id for ask in (*state.created, *state.resolved)}:
+        revisions = [{"workspace_id": key, "new_revision": state.revisions[key]} for key in sorted(advanced)]
+        connection.execute(_ADVANCE, revisions)
