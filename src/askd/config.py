@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from platformdirs import user_data_dir
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -62,6 +62,15 @@ def _seconds(value: object) -> object:
     return value
 
 
+def _key_source(value: str) -> str:
+    """A file, or a URL of a scheme that fetches."""
+    if "://" in value and not value.startswith(("https://", "http://")):
+        raise ValueError("must be an https URL or a file")
+    return value
+
+
+#: Only algorithms with a public key: a shared secret would let whoever verifies tokens make them.
+Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 Listen = Annotated[Address, BeforeValidator(_address)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 
@@ -101,6 +110,37 @@ class Retention(_Section):
     payload: Annotated[Seconds, Field(ge=0)] = 30 * 86400.0
 
 
+class Tls(_Section):
+    """`[tls]`, for gRPC and HTTP alike. With `client_ca` every client needs a certificate of that authority."""
+
+    cert: Path | None = None
+    key: Path | None = None
+    client_ca: Path | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> "Tls":
+        if (self.cert is None) is not (self.key is None):
+            raise ValueError("cert and key go together")
+        if self.client_ca is not None and self.cert is None:
+            raise ValueError("client_ca needs cert and key")
+        return self
+
+
+class Users(_Section):
+    """`[users]`: the one issuer of user tokens. `jwks` is a URL or a file."""
+
+    issuer: Annotated[str, Field(min_length=1)]
+    audience: Annotated[str, Field(min_length=1)]
+    jwks: Annotated[str, Field(min_length=1), AfterValidator(_key_source)]
+    algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1)] = ("RS256", "ES256")
+
+
+class Audit(_Section):
+    """`[audit]`. `log` is a file to append to, "stderr", or "off"."""
+
+    log: str = "off"
+
+
 class Settings(BaseSettings):
     """Everything that `askd serve` can be told."""
 
@@ -114,6 +154,9 @@ class Settings(BaseSettings):
     http: Http = Http()
     watch: Watch = Watch()
     retention: Retention = Retention()
+    tls: Tls = Tls()
+    users: Users | None = None
+    audit: Audit = Audit()
     insecure: bool = False
 
     @property

@@ -18,6 +18,9 @@ def serve(
     grpc: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where gRPC listens; :0 picks a port.")] = None,
     http: Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Where HTTP listens, or off.")] = None,
     config: Annotated[Path | None, typer.Option(help="The file of settings. Default: askd.toml in the folder.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="The certificate chain, PEM.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="The certificate's key, PEM.")] = None,
+    client_ca: Annotated[Path | None, typer.Option(help="Demand client certificates of this authority, PEM.")] = None,
     insecure: Annotated[bool, typer.Option("--insecure", help="Listen beyond this machine without TLS.")] = False,
 ) -> None:
     """Run the service."""
@@ -28,9 +31,10 @@ def serve(
         "grpc": grpc and {"listen": grpc},
         "http": http and {"listen": http},
         "insecure": insecure or None,
+        "tls": _given(cert=tls_cert, key=tls_key, client_ca=client_ca),
     }
     try:
-        settings = load({name: value for name, value in options.items() if value is not None}, os.environ)
+        settings = load(_given(**options) or {}, os.environ)
         _refuse_exposure(settings)
     except ConfigError as error:
         _fail(str(error))
@@ -38,7 +42,13 @@ def serve(
     _run(settings)
 
 
+def _given(**options: Any) -> dict[str, Any] | None:
+    return {name: value for name, value in options.items() if value is not None} or None
+
+
 def _refuse_exposure(settings: Settings) -> None:
+    if settings.tls.cert is not None:
+        return
     for address in (settings.grpc.listen, settings.http.listen):
         if address is not None and not address.is_loopback and not settings.insecure:
             raise ConfigError(f"{address} is beyond this machine and has no TLS; give --insecure to allow it")

@@ -3,23 +3,28 @@
 import asyncio
 import contextlib
 import logging
+import shutil
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from askd.config import Address, Settings
+from askd.config import Address, Settings, Tls
 from askd.server import convert
 from askd.server.ask_servicer import AskServicer
+from askd.server.audit import Audit
 from askd.server.health import Health
 from askd.server.interceptor import Interceptor
 from askd.server.key_servicer import KeyServicer
 from askd.server.session_servicer import SessionServicer
+from askd.server.throttle import Throttle
 from askd.service.asks import Asks
-from askd.service.authority import Authority
+from askd.service.authority import Authority, Tokens
 from askd.service.hub import Hub
 from askd.service.keys import Keys, insert_first_key
 from askd.service.sessions import Sessions
@@ -65,17 +70,21 @@ class Server:
 
     def __init__(self, settings: Settings, database: Database, clock: Clock = utc_microseconds) -> None:
         self._listen = settings.grpc.listen
+        self._tls = settings.tls
         self._database = database
         self.hub = Hub(convert.event_to_bytes)
         self.writer = Writer(database, clock, self.hub.publish)
         self.reader = Reader(database)
         self.streams = Streams()
-        self.authority = Authority(self.reader, self.streams, clock, time.monotonic)
+        self.authority = Authority(self.reader, self.streams, clock, time.monotonic, _tokens(settings))
         retention = int(settings.retention.payload * convert.MICROSECONDS)
         self.sweeper = Sweeper(database, self.writer, self.reader, self.hub, clock, retention)
-        self.interceptor = Interceptor(self.authority)
+        self._audit = _open_audit(settings)
+        self.interceptor = Interceptor(self.authority, Throttle(time.monotonic), self._audit)
         self.health = Health(database, self.writer, clock, SERVICES)
         self._loops: list[asyncio.Task[None]] = []
+        #: Where the gateway inside this process calls, past TLS. Only this user can reach it.
+        self.socket = Path(tempfile.mkdtemp(prefix="askd-")) / "grpc.sock"
         self._grpc = grpc.aio.server(interceptors=[self.interceptor], options=OPTIONS)
         asks = Asks(self.writer, self.reader, self.hub, self.streams, settings.watch.heartbeat)
         sessions = Sessions(self.writer, self.reader, self.sweeper)
@@ -89,15 +98,20 @@ class Server:
     async def start(self) -> None:
         """Listen. Raises StartError."""
         await self.health.say(serving=False)
-        try:
-            port = self._grpc.add_insecure_port(str(self._listen))
-        except RuntimeError as error:
-            raise StartError(f"cannot listen on {self._listen}") from error
-        self.address = Address(self._listen.host, port)
+        self.address = Address(self._listen.host, self._add_port(str(self._listen), _credentials(self._tls)))
+        self._add_port(f"unix:{self.socket}", None)
         await self.health.run_once()
         await self._grpc.start()
         for loop in (self.health.run, self.sweeper.run, self.authority.run):
             self._loops.append(asyncio.create_task(loop(), name=loop.__qualname__))
+
+    def _add_port(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        try:
+            if credentials is None:
+                return self._grpc.add_insecure_port(address)
+            return self._grpc.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise StartError(f"cannot listen on {address}") from error
 
     async def drain(self) -> None:
         """Take no new work, end streams and waits, finish what was accepted, and let everything go. The plan:
@@ -120,6 +134,39 @@ class Server:
         await stopping
         await self.reader.close()
         await self._database.close()
+        if self._audit is not None:
+            self._audit.close()
+        shutil.rmtree(self.socket.parent, ignore_errors=True)
+
+
+def _credentials(tls: Tls) -> grpc.ServerCredentials | None:
+    """What the listener proves and, with a client authority, demands. Raises StartError."""
+    if tls.cert is None or tls.key is None:
+        return None
+    try:
+        chain = (tls.key.read_bytes(), tls.cert.read_bytes())
+        authority = tls.client_ca.read_bytes() if tls.client_ca else None
+    except OSError as error:
+        raise StartError(f"{error.filename}: {error.strerror}") from error
+    return grpc.ssl_server_credentials([chain], authority, require_client_auth=authority is not None)
+
+
+def _tokens(settings: Settings) -> Tokens | None:
+    if settings.users is None:
+        return None
+    from askd.service.tokens import IssuerKeys, UserTokens
+
+    users = settings.users
+    return UserTokens(users.issuer, users.audience, users.algorithms, IssuerKeys(users.jwks, time.monotonic))
+
+
+def _open_audit(settings: Settings) -> Audit | None:
+    if settings.audit.log == "off":
+        return None
+    try:
+        return Audit(settings.audit.log)
+    except OSError as error:
+        raise StartError(f"{error.filename}: {error.strerror}") from error
 
 
 async def open_store(settings: Settings, clock: Callable[[], int] = utc_microseconds) -> Database:

@@ -12,24 +12,32 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, TypeAlias
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from askd.domain.errors import AskdError, Code, invalid, unavailable
 from askd.domain.principals import Caller, unauthenticated
+from askd.server.audit import CHANGES, Audit
 from askd.server.errors import STATUS, details_of, message_of
+from askd.server.throttle import Throttle
 from askd.service.authority import Authority
 
 log = logging.getLogger(__name__)
+
+#: What the gateway inside this process names its caller's address by.
+PEER_KEY = "askd-peer"
 
 _PREFIX = "/askd.v1."
 _SCHEME = "bearer "
 
 #: Calls under way at once, a kind. One more is refused as unavailable.
 BOUNDS = {"call": 4096, "wait": 20_000, "watch": 20_000}
-#: Seconds after which a call that nobody gave a deadline is ended. Waits and watches have none.
-CALL_SECONDS = 60
+#: Seconds after which a call that nobody gave a deadline is ended.
+SECONDS: dict[str, float | None] = {"call": 60.0, "wait": None}
+#: The methods whose calls are of another kind than "call".
+KINDS = {"WaitAsk": "wait"}
 
 _caller: ContextVar[Caller] = ContextVar("caller")
 
@@ -46,8 +54,10 @@ def caller() -> Caller:
 class Interceptor(grpc.aio.ServerInterceptor):
     """Wraps each method of askd once."""
 
-    def __init__(self, authority: Authority) -> None:
+    def __init__(self, authority: Authority, throttle: Throttle, audit: Audit | None) -> None:
         self._authority = authority
+        self._throttle = throttle
+        self._audit = audit
         self._wrapped: dict[str, MethodHandler] = {}
         #: Calls under way, by kind, and whether there are none.
         self.under_way: Counter[str] = Counter()
@@ -80,20 +90,25 @@ class Interceptor(grpc.aio.ServerInterceptor):
         method: Handler = handler.unary_unary  # type: ignore[assignment]
         if not inspect.iscoroutinefunction(method):
             method = _unimplemented  # the generated base's method, which no servicer overrides
-        bound = self._unary(method, "wait" if name == "WaitAsk" else "call")
-        return grpc.unary_unary_rpc_method_handler(bound, decode, encode)
+        return grpc.unary_unary_rpc_method_handler(self._unary(method, name), decode, encode)
 
-    def _unary(self, method: Handler, kind: str) -> Handler:
+    def _unary(self, method: Handler, name: str) -> Handler:
+        kind = KINDS.get(name, "call")
+        audited = name in CHANGES
+
         async def unary(request: Any, context: Context) -> Any:
             try:
                 with self._bounded(kind):
                     await self._enter(request, context)
-                    if kind == "wait":
-                        return await method(request, context)
-                    async with asyncio.timeout(CALL_SECONDS):
-                        return await method(request, context)
+                    async with asyncio.timeout(SECONDS[kind]):
+                        response = await method(request, context)
+                if audited:
+                    self._record(name, request, context, "ok", response)
             except Exception as error:
-                await _refuse(error, context)
+                if audited:
+                    self._record(name, request, context, error.code if isinstance(error, AskdError) else "internal")
+                await self._refuse(error, context)
+            return response
 
         return unary
 
@@ -106,9 +121,27 @@ class Interceptor(grpc.aio.ServerInterceptor):
                         async for response in responses:
                             yield response
             except Exception as error:
-                await _refuse(error, context)
+                await self._refuse(error, context)
 
         return stream
+
+    def _record(self, name: str, request: Any, context: Context, outcome: str, response: Any = None) -> None:
+        if self._audit is None:
+            return
+        who = _caller.get(None)
+        changed = getattr(response, "ask", None)
+        self._audit.record(
+            principal=str(who.principal) if who else "",
+            action=name,
+            ask=changed.id if changed else getattr(request, "ask_id", ""),
+            outcome=outcome,
+            peer=_peer(context),
+        )
+
+    async def _refuse(self, error: Exception, context: Context) -> NoReturn:
+        if isinstance(error, AskdError) and error.code is Code.UNAUTHENTICATED:
+            await self._throttle.hold(_peer(context))
+        await _abort(error, context)
 
     @contextmanager
     def _bounded(self, kind: str) -> Iterator[None]:
@@ -157,11 +190,19 @@ def _credential(context: Context) -> str:
     raise unauthenticated()
 
 
+def _peer(context: Context) -> str:
+    """The caller's address. The gateway inside this process is trusted to say for whom it calls."""
+    scheme, _, address = (context.peer() or "").partition(":")
+    if scheme == "unix":
+        return next((str(value) for key, value in context.invocation_metadata() or () if key == PEER_KEY), "unix")
+    return unquote(address.rpartition(":")[0])
+
+
 async def _unimplemented(_: Any, context: Context) -> NoReturn:
     await context.abort(grpc.StatusCode.UNIMPLEMENTED, "not implemented")
 
 
-async def _refuse(error: Exception, context: Context) -> NoReturn:
+async def _abort(error: Exception, context: Context) -> NoReturn:
     """The only place that aborts calls."""
     match error:
         case grpc.aio.AbortError():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from askd.domain.principals import Access, Role
-from askd.domain.sessions import UNJOINED, EndSession, EndTurn, OpenSession, Session, Turn, TurnOutcome
+from askd.domain.sessions import EndSession, EndTurn, OpenSession, Session, Turn, TurnOutcome
 from askd.service.sweeper import Sweeper
 from askd.store.batch import Outcome
 from askd.store.queries import load_unjoined
@@ -52,7 +52,7 @@ class Sessions:
         assert isinstance(turn, Turn), "ending a turn tells how it ended"  # noqa: S101
         unjoined = outcome.unjoined
         if turn.unjoined_count and not unjoined:  # told again
-            unjoined = await self._reader.read(lambda connection: load_unjoined(connection, turn, UNJOINED))
+            unjoined = await self._reader.read(lambda connection: load_unjoined(connection, turn))
         return EndedTurn(outcome=turn.outcome or wanted, unjoined=unjoined, unjoined_count=turn.unjoined_count)
 
     async def _finish(self, outcome: Outcome) -> Session | Turn:

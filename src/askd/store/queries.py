@@ -1,15 +1,16 @@
 """Reads: points, pages, snapshots and events. Every one is a bounded number of index ranges."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, select, union_all
+from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, union_all
 
 from askd.domain import asks as rules
 from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus, CancelReason
 from askd.domain.limits import PAGE
-from askd.domain.sessions import Turn
+from askd.domain.sessions import UNJOINED, Turn
 from askd.store.rows import STATUS_CODES, fitting, to_ask
 from askd.store.tables import asks, payloads, workspaces
 
@@ -35,13 +36,32 @@ class Events:
     revision: int
 
 
+# Statements are built once for each shape of a query: building one costs more than running it.
+
+_BY_ID = select(asks).where(asks.c.id.in_(bindparam("ids", expanding=True)))
+_PARTS = select(payloads).where(payloads.c.ask_id.in_(bindparam("ids", expanding=True)))
+_REVISION = select(workspaces.c.revision).where(workspaces.c.id == bindparam("workspace_id"))
+_UNJOINED = (
+    select(asks.c.id)
+    .where(
+        asks.c.workspace_id == bindparam("workspace_id"),
+        asks.c.session_id == bindparam("session_id"),
+        asks.c.turn_id == bindparam("turn_id"),
+        asks.c.status.in_([STATUS_CODES[AskStatus.PENDING], STATUS_CODES[AskStatus.CANCELLED]]),
+        (asks.c.cancel_reason == CancelReason.TURN_ENDED.value) | asks.c.cancel_reason.is_(None),
+    )
+    .order_by(asks.c.created_revision)
+    .limit(UNJOINED)
+)
+_PENDING = asks.c.status == STATUS_CODES[AskStatus.PENDING]
+
+
 def load_asks(connection: Connection, ids: Iterable[str]) -> dict[str, Ask]:
     """The asks with these ids, whole; unknown ids are left out."""
     wanted = list(ids)
     if not wanted:
         return {}
-    found = connection.execute(select(asks).where(asks.c.id.in_(wanted))).all()
-    return {ask.id: ask for ask in _whole(connection, found)}
+    return {ask.id: ask for ask in _whole(connection, connection.execute(_BY_ID, {"ids": wanted}).all())}
 
 
 def _whole(connection: Connection, found: Sequence[Row[Any]]) -> list[Ask]:
@@ -52,87 +72,75 @@ def _whole(connection: Connection, found: Sequence[Row[Any]]) -> list[Ask]:
 def _load_payloads(connection: Connection, ids: Sequence[str]) -> Mapping[str, dict[int, str]]:
     parts: dict[str, dict[int, str]] = {}
     if ids:
-        for row in connection.execute(select(payloads).where(payloads.c.ask_id.in_(ids))):
-            parts.setdefault(row.ask_id, {})[row.part] = row.body
+        for ask_id, part, body in connection.execute(_PARTS, {"ids": ids}):
+            parts.setdefault(ask_id, {})[part] = body
     return parts
 
 
 def load_revision(connection: Connection, workspace_id: str) -> int:
     """The revision of a workspace; 0 where nothing happened yet."""
-    return connection.scalar(select(workspaces.c.revision).where(workspaces.c.id == workspace_id)) or 0
+    return connection.scalar(_REVISION, {"workspace_id": workspace_id}) or 0
 
 
-def load_unjoined(connection: Connection, turn: Turn, limit: int) -> list[str]:
+def load_unjoined(connection: Connection, turn: Turn) -> list[str]:
     """The first ids of the asks that a turn's end as completed cancelled, or has yet to."""
-    statement = select(asks.c.id).where(
-        asks.c.workspace_id == turn.workspace_id,
-        asks.c.session_id == turn.session_id,
-        asks.c.turn_id == turn.turn_id,
-        asks.c.status.in_([STATUS_CODES[AskStatus.PENDING], STATUS_CODES[AskStatus.CANCELLED]]),
-        (asks.c.cancel_reason == CancelReason.TURN_ENDED.value) | asks.c.cancel_reason.is_(None),
-    )
-    return list(connection.scalars(statement.order_by(asks.c.created_revision).limit(limit)))
+    named = {"workspace_id": turn.workspace_id, "session_id": turn.session_id, "turn_id": turn.turn_id}
+    return list(connection.scalars(_UNJOINED, named))
 
 
 def load_page(connection: Connection, query: AskFilter, after: int, limit: int) -> Page:
     """The asks of a filter created after a revision: at most `limit`, and few enough to encode to a page."""
-    newer = asks.c.created_revision > after
-    ranges = [
-        _range(part, [newer, *states], limit + 1)
-        for part in _sessions(query)
-        # A list in some states, or of one session, merges a range for each state; else the creation index serves alone.
-        for states in (_states(query.statuses or AskStatus) if query.statuses or part.session_id else [[]])
-    ]
-    return _cut(connection, ranges, limit)
+    sessions = _sessions(query)
+    if sessions is None:
+        return Page(asks=[], more=False)
+    statement = _page(len(sessions), bool(query.turn_id), query.statuses)
+    return _cut(connection, statement, _named(query, sessions) | {"after": after, "most": limit + 1}, limit)
 
 
-def _states(statuses: Iterable[AskStatus]) -> list[list[ColumnElement[bool]]]:
-    return [[asks.c.status == code] for code in sorted(STATUS_CODES[status] for status in statuses)]
-
-
-def _sessions(query: AskFilter) -> list[AskFilter]:
-    """The filter, or one for each session where the caller sees only some."""
-    if query.scope is None:
-        return [query]
-    names = query.scope & {query.session_id} if query.session_id else query.scope
-    return [replace(query, session_id=name, scope=None) for name in sorted(names)]
+@lru_cache(256)
+def _page(sessions: int, in_turn: bool, statuses: frozenset[AskStatus]) -> Select[Any]:
+    newer = asks.c.created_revision > bindparam("after")
+    if not statuses and not sessions:
+        return _range(_of(sessions, in_turn)[0], newer)  # the creation index serves alone
+    codes = sorted(STATUS_CODES[status] for status in statuses or AskStatus)
+    return _merge([_range(part, newer, asks.c.status == code) for part in _of(sessions, in_turn) for code in codes])
 
 
 def load_snapshot(connection: Connection, query: AskFilter, revision: int, after: int, limit: int) -> Page:
     """The asks of a filter that were pending at a revision, created after another: those that still are, merged with
     those that were resolved since."""
-    if query.statuses and AskStatus.PENDING not in query.statuses:
+    sessions = _sessions(query)
+    if sessions is None or (query.statuses and AskStatus.PENDING not in query.statuses):
         return Page(asks=[], more=False)
-    pending = asks.c.status == STATUS_CODES[AskStatus.PENDING]
-    span = [asks.c.created_revision > after, asks.c.created_revision <= revision]
-    ranges = [
-        part_range
-        for part in _sessions(query)
-        for part_range in (
-            _range(part, [*span, pending], limit + 1),
-            _resolved_since(part, revision, after, limit + 1),
-        )
-    ]
-    return _cut(connection, ranges, limit)
+    named = _named(query, sessions) | {"after": after, "most": limit + 1, "revision": revision}
+    return _cut(connection, _snapshot(len(sessions), bool(query.turn_id)), named, limit)
 
 
-def _resolved_since(query: AskFilter, revision: int, after: int, limit: int) -> Select[Any]:
-    created = asks.c.created_revision + 0  # an expression, so that the planner takes the range of asks_resolved
-    statement = select(asks).where(
-        asks.c.workspace_id == query.workspace_id, asks.c.resolved_revision > revision, created > after,
-        created <= revision,
-    )  # fmt: skip
-    return _of(query, statement).order_by(created).limit(limit)
+@lru_cache(64)
+def _snapshot(sessions: int, in_turn: bool) -> Select[Any]:
+    def within(created: ColumnElement[int]) -> list[ColumnElement[bool]]:
+        return [created > bindparam("after"), created <= bindparam("revision")]
+
+    # An expression, so that the planner takes the range of asks_resolved.
+    created = asks.c.created_revision + 0
+    since = asks.c.resolved_revision > bindparam("revision")
+    parts = _of(sessions, in_turn)
+    still = [_range(part, *within(asks.c.created_revision), _PENDING) for part in parts]
+    return _merge(still + [_range(part, *within(created), since, order=created) for part in parts])
 
 
 def load_events(connection: Connection, query: AskFilter, after: int) -> Events:
     """The events of a filter among the next EVENT_SPAN revisions, or the first of them that fit a page together;
     `revision` says how far this read came."""
     last = min(load_revision(connection, query.workspace_id), after + EVENT_SPAN)
+    sessions = _sessions(query)
+    if sessions is None:
+        return Events(events=[], revision=last)
     found: list[tuple[int, Row[Any]]] = []
-    for column in (asks.c.created_revision, asks.c.resolved_revision):
-        statement = select(asks).where(asks.c.workspace_id == query.workspace_id, column > after, column <= last)
-        found += [(row._mapping[column], row) for row in connection.execute(_of(query, statement))]
+    named = _named(query, sessions) | {"after": after, "last": last}
+    for revision in ("created_revision", "resolved_revision"):
+        statement = _events(revision, len(sessions), bool(query.turn_id))
+        found += [(getattr(row, revision), row) for row in connection.execute(statement, named)]
     found.sort(key=lambda pair: pair[0])
     chosen = fitting([row for _, row in found], PAGE, _ROW_BYTES)
     if len(chosen) < len(found):
@@ -142,33 +150,62 @@ def load_events(connection: Connection, query: AskFilter, after: int) -> Events:
     return Events(events=[event for event in events if query.matches(event.ask)], revision=last)
 
 
+@lru_cache(64)
+def _events(revision: str, sessions: int, in_turn: bool) -> Select[Any]:
+    of_turn = [asks.c.turn_id == bindparam("turn_id")] if in_turn else []
+    of_sessions = [asks.c.session_id.in_([bindparam(f"session_{index}") for index in range(sessions)])]
+    return select(asks).where(
+        asks.c.workspace_id == bindparam("workspace_id"),
+        asks.c[revision] > bindparam("after"),
+        asks.c[revision] <= bindparam("last"),
+        *of_turn,
+        *(of_sessions if sessions else []),
+    )
+
+
 def _event(ask: Ask, revision: int) -> AskEvent:
     return rules.created(ask) if ask.created_revision == revision else rules.resolved(ask)
 
 
-def _of(query: AskFilter, statement: Select[Any]) -> Select[Any]:
-    if query.scope is not None:
-        statement = statement.where(asks.c.session_id.in_(query.scope))
-    if query.session_id:
-        statement = statement.where(asks.c.session_id == query.session_id)
-    if query.turn_id:
-        statement = statement.where(asks.c.turn_id == query.turn_id)
-    return statement
+def _sessions(query: AskFilter) -> list[str] | None:
+    """The sessions to look in, none where it is all of them; None where the caller sees none that the filter means."""
+    if query.scope is None:
+        return [query.session_id] if query.session_id else []
+    names = query.scope & {query.session_id} if query.session_id else query.scope
+    return sorted(names) or None
 
 
-def _range(query: AskFilter, conditions: list[ColumnElement[bool]], limit: int) -> Select[Any]:
-    statement = select(asks).where(asks.c.workspace_id == query.workspace_id, *conditions)
-    return _of(query, statement).order_by(asks.c.created_revision).limit(limit)
+def _named(query: AskFilter, sessions: Sequence[str]) -> dict[str, Any]:
+    named = {f"session_{index}": session for index, session in enumerate(sessions)}
+    return {"workspace_id": query.workspace_id} | named | ({"turn_id": query.turn_id} if query.turn_id else {})
 
 
-def _merge(ranges: Sequence[Select[Any]], limit: int) -> Select[Any]:
+def _of(sessions: int, in_turn: bool) -> list[list[ColumnElement[bool]]]:
+    """The conditions that place an ask: one list a session, or one for all of them."""
+    where: list[ColumnElement[bool]] = [asks.c.workspace_id == bindparam("workspace_id")]
+    if in_turn:
+        where.append(asks.c.turn_id == bindparam("turn_id"))
+    if not sessions:
+        return [where]
+    return [[*where, asks.c.session_id == bindparam(f"session_{index}")] for index in range(sessions)]
+
+
+def _range(
+    where: Sequence[ColumnElement[bool]],
+    *more: ColumnElement[bool],
+    order: ColumnElement[int] = asks.c.created_revision,
+) -> Select[Any]:
+    return select(asks).where(*where, *more).order_by(order).limit(bindparam("most"))
+
+
+def _merge(ranges: Sequence[Select[Any]]) -> Select[Any]:
     if len(ranges) == 1:
         return ranges[0]
     merged = union_all(*(select(part.subquery()) for part in ranges)).subquery()
-    return select(merged).order_by(merged.c.created_revision).limit(limit)
+    return select(merged).order_by(merged.c.created_revision).limit(bindparam("most"))
 
 
-def _cut(connection: Connection, ranges: Sequence[Select[Any]], limit: int) -> Page:
-    found = connection.execute(_merge(ranges, limit + 1)).all() if ranges else []
+def _cut(connection: Connection, statement: Select[Any], named: Mapping[str, Any], limit: int) -> Page:
+    found = connection.execute(statement, named).all()
     chosen = fitting(found[:limit], PAGE, _ROW_BYTES)
     return Page(asks=_whole(connection, chosen), more=len(chosen) < len(found))

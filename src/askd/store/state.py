@@ -1,9 +1,10 @@
 """What a batch of commands touches: loaded once, changed in memory by each command in turn, written once."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, TextClause, bindparam, func, insert, select, text, update
 
 from askd.domain.asks import Ask, AskDraft, AskEvent, AskStatus, CancelAsks, CreateAsk, ResolveAsk, created, resolved
 from askd.domain.sessions import (
@@ -141,13 +142,26 @@ def load(connection: Connection, commands: Sequence[Command], now: int, *, uncer
     return state
 
 
+_LOCK = (
+    select(workspaces.c.id, workspaces.c.revision)
+    .where(workspaces.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(workspaces.c.id)
+    .with_for_update()
+)
+_REQUESTS = select(asks.c.id, asks.c.request_id).where(
+    asks.c.workspace_id == bindparam("workspace_id"), asks.c.request_id.in_(bindparam("ids", expanding=True))
+)
+_SESSIONS = select(sessions).where(
+    sessions.c.workspace_id == bindparam("workspace_id"), sessions.c.session_id.in_(bindparam("ids", expanding=True))
+)
+
+
 def _lock(connection: Connection, ids: set[str]) -> dict[str, int]:
-    statement = select(workspaces.c.id, workspaces.c.revision).where(workspaces.c.id.in_(sorted(ids)))
-    statement = statement.order_by(workspaces.c.id).with_for_update()
-    found = {row.id: row.revision for row in connection.execute(statement)}
+    wanted = {"ids": sorted(ids)}
+    found = {row.id: row.revision for row in connection.execute(_LOCK, wanted)}
     if missing := ids - found.keys():
         insert_missing(connection, workspaces, [{"id": key, "revision": 0} for key in sorted(missing)])
-        found = {row.id: row.revision for row in connection.execute(statement)}
+        found = {row.id: row.revision for row in connection.execute(_LOCK, wanted)}
     return found
 
 
@@ -157,34 +171,39 @@ def _load_requests(connection: Connection, commands: Sequence[Command], state: S
         if isinstance(command, CreateAsk) and command.request_id is not None:
             wanted.setdefault(command.access.workspace_id, set()).add(command.request_id.encode())
     for workspace_id, ids in wanted.items():
-        statement = select(asks.c.id, asks.c.request_id)
-        statement = statement.where(asks.c.workspace_id == workspace_id, asks.c.request_id.in_(ids))
-        for row in connection.execute(statement):
+        for row in connection.execute(_REQUESTS, {"workspace_id": workspace_id, "ids": sorted(ids)}):
             state.requests[workspace_id, row.request_id.decode()] = row.id
 
 
-def _grouped(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], list[str]]:
-    """The last parts of keys by the parts before: one query each instead of one a key."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for key in keys:
-        groups.setdefault(key[:-1], []).append(key[-1])
-    return groups
-
-
 def _load_sessions(connection: Connection, keys: set[SessionKey], state: State) -> None:
-    for (workspace_id,), names in _grouped(keys).items():
-        statement = select(sessions).where(sessions.c.workspace_id == workspace_id, sessions.c.session_id.in_(names))
-        for row in connection.execute(statement):
+    wanted: dict[str, list[str]] = {}
+    for workspace_id, session_id in keys:
+        wanted.setdefault(workspace_id, []).append(session_id)
+    for workspace_id, ids in wanted.items():
+        for row in connection.execute(_SESSIONS, {"workspace_id": workspace_id, "ids": ids}):
             state.sessions[workspace_id, row.session_id] = rows.to_session(row)
 
 
 def _load_turns(connection: Connection, keys: set[TurnKey], state: State) -> None:
-    for (workspace_id, session_id), names in _grouped(keys).items():
-        statement = select(turns).where(
-            turns.c.workspace_id == workspace_id, turns.c.session_id == session_id, turns.c.turn_id.in_(names)
-        )
-        for row in connection.execute(statement):
-            state.turns[workspace_id, session_id, row.turn_id] = rows.to_turn(row)
+    if not keys:
+        return
+    wanted = sorted(keys)
+    size = 1 << (len(wanted) - 1).bit_length()  # few sizes, so few statements: the last key again fills up
+    padded = wanted + wanted[-1:] * (size - len(wanted))
+    named = {f"{name}{index}": part for index, key in enumerate(padded) for name, part in zip("wst", key, strict=True)}
+    for row in connection.execute(_turns(size), named):
+        turn = rows.to_turn(row)
+        state.turns[turn.workspace_id, turn.session_id, turn.turn_id] = turn
+
+
+@lru_cache
+def _turns(size: int) -> TextClause:
+    # Joined to a table of keys, because SQLite takes no index for a row value IN a list.
+    keys = ", ".join(f"(:w{index}, :s{index}, :t{index})" for index in range(size))
+    return text(
+        f"WITH wanted (w, s, t) AS (VALUES {keys}) SELECT turns.* FROM wanted JOIN turns"  # noqa: S608
+        " ON turns.workspace_id = wanted.w AND turns.session_id = wanted.s AND turns.turn_id = wanted.t"
+    )
 
 
 def _load_pending(connection: Connection, key: tuple[str, ...]) -> tuple[list[str], int]:

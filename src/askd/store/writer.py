@@ -64,7 +64,7 @@ class Writer:
             await self._filled.wait()
             if batch := self._take():
                 await self._commit(batch)
-            elif not self._closed:
+            elif not self._queue and not self._closed:
                 self._filled.clear()
 
     def _take(self) -> list[_Waiting]:
