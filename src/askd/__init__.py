@@ -1,6 +1,20 @@
 """askd: programs ask people things; people answer, once; everyone interested watches."""
 
+from typing import TYPE_CHECKING, Any
+
 from askd.domain.errors import ContentError
 from askd.domain.validation import validate_question
 
-__all__ = ["ContentError", "validate_question"]
+if TYPE_CHECKING:
+    from askd.client import AsyncClient, QuestionError, RequestError, WatchItem
+
+__all__ = ["AsyncClient", "ContentError", "QuestionError", "RequestError", "WatchItem", "validate_question"]
+
+
+def __getattr__(name: str) -> Any:
+    """The client is imported at its first use: validating a question needs no gRPC."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from askd import client
+
+    return getattr(client, name)

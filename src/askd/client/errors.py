@@ -1,0 +1,112 @@
+"""The one exception family that a client raises (CONTRACT section 6)."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+from grpc_status import rpc_status
+
+from askd.domain.errors import AskdError, Code, ContentError
+
+DOMAIN = "askd"
+
+
+class RequestError(Exception):
+    """A request that was refused or could not be made.
+
+    `code` is the contract's code, or the gRPC status as a lower-case word where the server gave none; `message`
+    explains and is not stable; `field` is the path of what is wrong, or empty; `metadata` holds what programs may need
+    beside the code (of ask_already_resolved: the winner's status, resolved_at, resolved_revision and resolved_by);
+    `retry_after` is the seconds after which a retry may help, or None; `attempts` is how often the call was tried.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        field: str = "",
+        metadata: Mapping[str, str] | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        # Not super(): QuestionError's next base has an __init__ of its own.
+        Exception.__init__(self, message)
+        self.code = code
+        self.message = message
+        self.field = field
+        self.metadata = dict(metadata or {})
+        self.retry_after = retry_after
+        self.attempts = 1
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+class QuestionError(RequestError, ContentError):
+    """A question that was refused before it was sent, also a ContentError (CONTRACT section 2)."""
+
+    code: Code
+    message: str
+    field: str
+    metadata: dict[str, str]
+    retry_after: float | None
+
+    def __init__(self, error: ContentError) -> None:
+        super().__init__(error.code, error.message, field=error.field)
+        self.resource = None
+
+
+def from_rpc(error: grpc.aio.AioRpcError) -> RequestError:
+    """The error that a failed call stands for."""
+    status = error.code()
+    failure = RequestError(_CODES.get(status) or status.name.lower(), error.details() or status.name)
+    for detail in _details(error):
+        _add(failure, detail)
+    return failure
+
+
+_CODES = {
+    grpc.StatusCode.INVALID_ARGUMENT: Code.INVALID_ARGUMENTS.value,
+    # gRPC's core gives it to calls that reach a server while it stops. A call that its caller cancels raises no error.
+    grpc.StatusCode.CANCELLED: Code.UNAVAILABLE.value,
+}
+
+
+def _details(error: grpc.aio.AioRpcError) -> Iterator[object]:
+    try:
+        status: status_pb2.Status | None = rpc_status.from_call(error)
+    except ValueError:  # the details contradict the status: a proxy's, not askd's
+        return
+    for packed in status.details if status else ():
+        for kind in (error_details_pb2.ErrorInfo, error_details_pb2.BadRequest, error_details_pb2.RetryInfo):
+            if packed.Is(kind.DESCRIPTOR):
+                detail = kind()
+                packed.Unpack(detail)
+                yield detail
+
+
+def _add(failure: RequestError, detail: object) -> None:
+    match detail:
+        case error_details_pb2.ErrorInfo(domain=domain) if domain == DOMAIN:
+            failure.code = detail.reason.lower()
+            failure.metadata = dict(detail.metadata)
+        case error_details_pb2.BadRequest():
+            failure.field = next((violation.field for violation in detail.field_violations), "")
+        case error_details_pb2.RetryInfo():
+            failure.retry_after = detail.retry_delay.ToTimedelta().total_seconds()
+
+
+@contextmanager
+def refusing(code: Code = Code.INVALID_ARGUMENTS) -> Iterator[None]:
+    """Turn what the domain and protobuf refuse locally into RequestError."""
+    try:
+        yield
+    except ContentError as error:
+        raise QuestionError(error) from error
+    except AskdError as error:
+        raise RequestError(error.code, error.message, field=error.field) from error
+    except UnicodeEncodeError as error:
+        raise RequestError(code, "a lone surrogate is no Unicode text") from error
+    except (ValueError, OverflowError) as error:
+        raise RequestError(code, str(error)) from error

@@ -1,0 +1,90 @@
+"""The program `askd` as a user runs it whose environment names the server."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from typing import Any
+from unittest import mock
+
+from tests.processes import PROGRAM, environment
+
+from askd.cli.main import main
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """What the program wrote, and its exit code."""
+
+    code: int
+    output: str
+    errors: str
+
+
+def plain_environment(**settings: str) -> dict[str, str]:
+    """An environment with no settings of askd or of terminals but these."""
+    own = environment()
+    return {name: own[name] for name in own.keys() - {"COLUMNS", "FORCE_COLOR", "NO_COLOR"}} | settings
+
+
+class _Stream(io.TextIOWrapper):
+    def __init__(self, data: bytes = b"") -> None:
+        super().__init__(io.BytesIO(data), encoding="utf-8", write_through=True)
+
+    @property
+    def written(self) -> str:
+        """Everything that was written to it."""
+        assert isinstance(self.buffer, io.BytesIO)
+        return self.buffer.getvalue().decode()
+
+
+@dataclass(frozen=True)
+class Program:
+    """Runs `askd`, in this process where nothing speaks against it, with settings in its environment."""
+
+    settings: dict[str, str]
+
+    def run(self, *arguments: str, stdin: str = "", **settings: str) -> Finished:
+        """Run the program to its end."""
+        output, errors = _Stream(), _Stream()
+        with (
+            mock.patch.object(sys, "argv", ["askd", *arguments]),
+            mock.patch.object(sys, "stdin", _Stream(stdin.encode())),
+            mock.patch.object(sys, "excepthook", sys.excepthook),
+            mock.patch.dict(os.environ, plain_environment(**self.settings | settings), clear=True),
+            redirect_stdout(output),
+            redirect_stderr(errors),
+        ):
+            return Finished(code=_exit_code(), output=output.written, errors=errors.written)
+
+    def text(self, *arguments: str, stdin: str = "") -> str:
+        """The output of a command that does what it should."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.code == 0, done.errors
+        return done.output
+
+    def json(self, *arguments: str, stdin: str = "") -> Any:
+        """The JSON document of a command that does what it should."""
+        return json.loads(self.text(*arguments, "--json", stdin=stdin))
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start the program in a process of its own, its output and errors as pipes."""
+        return subprocess.Popen(
+            [str(PROGRAM), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            env=plain_environment(**self.settings),
+        )
+
+
+def _exit_code() -> int:
+    try:
+        main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0

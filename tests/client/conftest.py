@@ -1,0 +1,41 @@
+"""A server for all tests of a folder; each test has a workspace of its own on it."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from tests.client.restartable import RestartableServer
+
+from askd.client import AsyncClient
+
+
+@pytest.fixture(scope="session")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
+    """A server that tests leave running."""
+    server = RestartableServer(tmp_path_factory.mktemp("askd") / "data")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[RestartableServer]:
+    """A server that the test may kill and start."""
+    server = RestartableServer(tmp_path / "data")
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def workspace() -> str:
+    """A workspace that nothing else uses."""
+    return f"workspace {uuid4()}"
+
+
+@pytest.fixture
+async def client(shared_server: RestartableServer, workspace: str) -> AsyncIterator[AsyncClient]:
+    """An admin's client in the test's workspace."""
+    async with AsyncClient(shared_server.address, shared_server.key, workspace=workspace) as opened:
+        yield opened
