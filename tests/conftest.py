@@ -1,0 +1,36 @@
+"""Fixtures that every folder may use."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from tests.clients import Client, connected
+from tests.processes import ServerProcess, serving
+from tests.servers import Served, served
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Served]:
+    """A server in the test's own event loop."""
+    async with served(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def admin(server: Served) -> Client:
+    """The first key's client of `server`."""
+    return server.admin
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A real `askd serve` on an empty folder."""
+    with serving(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+async def process_admin(process: ServerProcess) -> AsyncIterator[Client]:
+    """The first key's client of `process`."""
+    async with connected(process.address, process.credential) as client:
+        yield client
