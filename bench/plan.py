@@ -1,0 +1,74 @@
+"""How much is measured, and what the processes of one run tell each other."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Self
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """The size of a run. Every measure is bounded by it in count or in time."""
+
+    pairs: int
+    """How often base and askd take turns in a throughput measure."""
+    seconds: float
+    """How long one slice of it lasts."""
+    rounds: int
+    """How often base and askd take turns in a latency measure."""
+    calls: int
+    """How many calls or cycles one slice of it has. The small store has pending asks for 500 answers."""
+    starts: int
+    """How often a server is started on an empty folder."""
+    watchers: int
+    """How many streams are open at once."""
+    stored: int
+    """How many asks the large store holds."""
+    question: Literal["text", "choice"] = "text"
+    """The kind of the 1 KB question."""
+
+    smoke: bool = False
+    """Whether the run only proves that every measure works; its figures mean little."""
+
+    def describe(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+FULL = Plan(pairs=7, seconds=2.0, rounds=21, calls=20, starts=5, watchers=1000, stored=1_000_000)
+QUICK = Plan(pairs=2, seconds=0.2, rounds=2, calls=5, starts=1, watchers=50, stored=4_000, smoke=True)
+# What the small store holds, and one session of either.
+FEW_STORED = 1_000
+SESSION_SIZE = 100
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """A server that was started."""
+
+    address: str
+    pid: int
+    seconds: float
+    """From the start of the process to its ready line."""
+    credential: str = ""
+    stored: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Task:
+    """What the client process is to measure: `askd` against `base`."""
+
+    measure: str
+    plan: Plan
+    base: Endpoint
+    askd: Endpoint
+    folder: str
+    """Where files may be written; on the disk that askd writes to."""
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def load(cls, text: str) -> Self:
+        fields: dict[str, Any] = json.loads(text)
+        plan = Plan(**fields.pop("plan"))
+        base, askd = Endpoint(**fields.pop("base")), Endpoint(**fields.pop("askd"))
+        return cls(plan=plan, base=base, askd=askd, **fields)
