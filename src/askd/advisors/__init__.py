@@ -1,0 +1,1 @@
+"""Consulting a model: what it is told, and the call to its provider."""
