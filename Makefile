@@ -11,18 +11,18 @@ help: ## This list
 
 $(VENV)/.serve: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[consult]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.serve
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[consult,dev]'
 	@touch $@
 
 serve: $(VENV)/.serve ## Run the service with the default settings
 	@exec $(BIN)/askd serve
 
 test: $(VENV)/.dev ## Run the test suite
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist worksteal
 
 soak: $(VENV)/.dev ## Run the long chaos tests
 	$(BIN)/pytest -m soak --timeout 1800

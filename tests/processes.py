@@ -86,6 +86,13 @@ def environment(**settings: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("ASKD_")} | settings
 
 
+def configured(data_dir: Path, toml: str) -> Path:
+    """A new folder with settings in its askd.toml."""
+    data_dir.mkdir()
+    (data_dir / "askd.toml").write_text(toml)
+    return data_dir
+
+
 @contextmanager
 def serving(data_dir: Path, *options: str, listen: Sequence[str] = LISTEN, **settings: str) -> Iterator[ServerProcess]:
     """A server that is ready. Ended as it likes, and killed afterwards where it still runs."""
@@ -132,6 +139,18 @@ def end(process: subprocess.Popen[str]) -> None:
         process.wait()
     if process.stdout is not None:
         process.stdout.close()
+
+
+@contextmanager
+def tried(data_dir: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A server that may never become ready: killed at the end of the block."""
+    command = [str(PROGRAM), "serve", "--data-dir", str(data_dir), *LISTEN]
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, text=True, env=environment())
+    try:
+        yield process
+    finally:
+        end(process)
 
 
 def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:

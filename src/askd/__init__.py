@@ -6,9 +6,43 @@ from askd.domain.errors import ContentError
 from askd.domain.validation import validate_question
 
 if TYPE_CHECKING:
-    from askd.client import AsyncClient, QuestionError, RequestError, WatchItem
+    from askd.client import (
+        Answered,
+        Answerer,
+        AskCancelledError,
+        AskExpiredError,
+        AskRejectedError,
+        AsyncClient,
+        AsyncTurn,
+        Client,
+        QuestionError,
+        RequestError,
+        Turn,
+        UnansweredError,
+        UnjoinedError,
+        WatchItem,
+        tls_credentials,
+    )
 
-__all__ = ["AsyncClient", "ContentError", "QuestionError", "RequestError", "WatchItem", "validate_question"]
+__all__ = [
+    "Answered",
+    "Answerer",
+    "AskCancelledError",
+    "AskExpiredError",
+    "AskRejectedError",
+    "AsyncClient",
+    "AsyncTurn",
+    "Client",
+    "ContentError",
+    "QuestionError",
+    "RequestError",
+    "Turn",
+    "UnansweredError",
+    "UnjoinedError",
+    "WatchItem",
+    "tls_credentials",
+    "validate_question",
+]
 
 
 def __getattr__(name: str) -> Any:

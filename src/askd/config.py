@@ -6,11 +6,24 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_dir
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
+_SPANS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -71,6 +84,60 @@ def _key_source(value: str) -> str:
 
 #: Only algorithms with a public key: a shared secret would let whoever verifies tokens make them.
 Algorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+
+
+def _base_url(value: str) -> str:
+    try:
+        url = urlsplit(value)
+        named = url.port is None or url.port > 0
+    except ValueError:
+        named = False
+    if value and not (named and url.scheme in ("http", "https") and url.hostname):
+        raise ValueError("must be a URL such as http://127.0.0.1:11434/v1")
+    if value and (url.username is not None or url.query or url.fragment):
+        raise ValueError("must have no credentials, query or fragment")
+    return value
+
+
+def _variable(value: str, info: ValidationInfo) -> str:
+    if not value and not info.data.get("base_url"):
+        raise ValueError("is required where there is no base_url")
+    if value and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", value):  # a key itself, perhaps, which is not repeated
+        raise ValueError("must be the name of an environment variable")
+    return value
+
+
+def _output(value: str, info: ValidationInfo) -> str:
+    compatible = info.data.get("kind") == "openai" and info.data.get("base_url")
+    return value or ("schema" if compatible else "tool")
+
+
+def _key(value: str, variable: str) -> str:
+    if not value:
+        raise ValueError(f"the environment variable {variable} is not set")
+    if not (value.isascii() and value.isprintable()):
+        raise ValueError(f"the environment variable {variable} holds what no key does")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """So many of something in so many seconds."""
+
+    amount: int
+    seconds: int
+
+
+def _rate(value: object) -> object:
+    """A text such as 20/minute."""
+    if isinstance(value, Rate):
+        return value
+    amount, _, unit = value.partition("/") if isinstance(value, str) else ("", "", "")
+    if unit not in _SPANS or not re.fullmatch(r"[1-9][0-9]{0,4}", amount):
+        raise ValueError("must be a number up to 99999 and a span: /second, /minute, /hour or /day")
+    return Rate(int(amount), _SPANS[unit])
+
+
 Listen = Annotated[Address, BeforeValidator(_address)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 
@@ -80,9 +147,10 @@ class _Section(BaseModel):
 
 
 class Database(_Section):
-    """`[database]`."""
+    """`[database]`. `listen_url` leads to the same PostgreSQL database past a pooler, where `url` leads through one."""
 
     url: str = ""
+    listen_url: str = ""
 
 
 class Grpc(_Section):
@@ -141,6 +209,36 @@ class Audit(_Section):
     log: str = "off"
 
 
+class Provider(_Section):
+    """`[consult.providers.ID]`. `timeout` is in seconds. `output` says how a model is made to return advice: by calling
+    a tool, or by a JSON Schema of its response; by default the latter where a server only speaks as OpenAI does."""
+
+    kind: Literal["openai", "anthropic", "google"]
+    base_url: Annotated[str, AfterValidator(_base_url)] = ""
+    api_key_env: Annotated[str, AfterValidator(_variable), Field(validate_default=True)] = ""
+    models: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
+    timeout: Annotated[Seconds, Field(gt=0, le=3600)] = 60.0
+    output: Annotated[Literal["tool", "schema", ""], AfterValidator(_output), Field(validate_default=True)] = ""
+    _api_key: SecretStr = PrivateAttr(SecretStr(""))
+
+    @property
+    def api_key(self) -> str:
+        """What the variable named by `api_key_env` held when the settings were read; empty where none is named."""
+        return self._api_key.get_secret_value()
+
+    def read_key(self, environment: Mapping[str, str]) -> None:
+        """Take the key from its variable. Raises ValueError."""
+        if self.api_key_env:
+            self._api_key = SecretStr(_key(environment.get(self.api_key_env, "").strip(), self.api_key_env))
+
+
+class Consult(_Section):
+    """`[consult]`. `rate` is of each workspace and provider."""
+
+    rate: Annotated[Rate, BeforeValidator(_rate)] = Rate(20, 60)
+    providers: dict[Annotated[str, Field(min_length=1)], Provider] = {}
+
+
 class Settings(BaseSettings):
     """Everything that `askd serve` can be told."""
 
@@ -157,6 +255,7 @@ class Settings(BaseSettings):
     tls: Tls = Tls()
     users: Users | None = None
     audit: Audit = Audit()
+    consult: Consult = Consult()
     insecure: bool = False
 
     @property
@@ -184,13 +283,23 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings
         raise ConfigError(f"{path}: no such file")
     given = {key: value for key, value in options.items() if key != "config"}
     try:
-        return _from(path)(**given)
+        settings = _from(path)(**given)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
         raise ConfigError(f"{name}: {first['msg'].removeprefix('Value error, ')}") from None
     except ValueError as error:  # not TOML at all
         raise ConfigError(f"{path}: {error}") from None
+    _read_keys(settings.consult, environment)
+    return settings
+
+
+def _read_keys(consult: Consult, environment: Mapping[str, str]) -> None:
+    for identifier, provider in consult.providers.items():
+        try:
+            provider.read_key(environment)
+        except ValueError as error:
+            raise ConfigError(f"consult.providers.{identifier}.api_key_env: {error}") from None
 
 
 def _from(path: Path) -> type[Settings]:

@@ -58,7 +58,12 @@ class Program:
             redirect_stdout(output),
             redirect_stderr(errors),
         ):
-            return Finished(code=_exit_code(), output=output.written, errors=errors.written)
+            mask = os.umask(0)
+            os.umask(mask)
+            try:
+                return Finished(code=_exit_code(), output=output.written, errors=errors.written)
+            finally:
+                os.umask(mask)
 
     def text(self, *arguments: str, stdin: str = "") -> str:
         """The output of a command that does what it should."""

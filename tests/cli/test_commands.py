@@ -155,14 +155,10 @@ def test_a_key_may_be_bound_to_a_session_and_expire(askd: Program, shared_server
 
 
 def test_a_lost_admin_key_is_made_again(askd: Program, tmp_path: Path) -> None:
-    with askd.start("keys", "bootstrap", "--data-dir", str(tmp_path), "--json") as making:
-        output, errors = making.communicate()
-    assert (making.returncode, errors) == (0, "")
-    assert json.loads(output) == {"file": str(tmp_path / "admin.key")}
+    assert askd.json("keys", "bootstrap", "--data-dir", str(tmp_path)) == {"file": str(tmp_path / "admin.key")}
     assert (tmp_path / "admin.key").read_text().startswith("askd_")
-    with askd.start("keys", "bootstrap", "--data-dir", "/dev/null") as failing:
-        output, errors = failing.communicate()
-    assert (failing.returncode, output, errors.count("\n")) == (1, "", 1)
+    failed = askd.run("keys", "bootstrap", "--data-dir", "/dev/null")
+    assert (failed.code, failed.output, failed.errors.count("\n")) == (1, "", 1)
 
 
 def test_the_secret_of_a_key_is_the_only_output(askd: Program) -> None:

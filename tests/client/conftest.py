@@ -1,7 +1,6 @@
 """A server for all tests of a folder; each test has a workspace of its own on it."""
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -12,17 +11,8 @@ from askd.client import AsyncClient
 
 @pytest.fixture(scope="session")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
-    """A server that tests leave running."""
+    """A server that tests may kill as long as they start it again."""
     server = RestartableServer(tmp_path_factory.mktemp("askd") / "data")
-    server.start()
-    yield server
-    server.kill()
-
-
-@pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[RestartableServer]:
-    """A server that the test may kill and start."""
-    server = RestartableServer(tmp_path / "data")
     server.start()
     yield server
     server.kill()

@@ -13,19 +13,25 @@ from grpc_status import rpc_status
 
 from askd.v1.ask_service_pb2_grpc import AskServiceServicer, add_AskServiceServicer_to_server
 from askd.v1.key_service_pb2_grpc import KeyServiceServicer, add_KeyServiceServicer_to_server
+from askd.v1.session_service_pb2_grpc import SessionServiceServicer, add_SessionServiceServicer_to_server
+
+#: What a call does that never ends.
+HANG = "hang"
 
 
 class Script:
-    """What the calls to come do, one after the other: a response, or a status to fail with; for a stream a list of
-    these. `requests` are the requests that came."""
+    """What the calls to come do, one after the other: a response, a status to fail with, or HANG; for a stream a list
+    of these. `requests` are the requests that came, and `called` is set by the first."""
 
     def __init__(self, *steps: Any) -> None:
         self._steps = iter(steps)
         self.requests: list[Any] = []
+        self.called = asyncio.Event()
 
     async def reply(self, request: Any, context: Any) -> Any:
         """Serve a unary call."""
         self.requests.append(request)
+        self.called.set()
         return await _do(next(self._steps), context)
 
     async def stream(self, request: Any, context: Any) -> AsyncIterator[Any]:
@@ -37,6 +43,8 @@ class Script:
 
 
 async def _do(step: Any, context: Any) -> Any:
+    if step == HANG:
+        await asyncio.Event().wait()
     if isinstance(step, grpc.StatusCode):
         await context.abort(step, "no details")
     if isinstance(step, status_pb2.Status):
@@ -70,6 +78,7 @@ async def serving(**scripts: Script) -> AsyncIterator[str]:
     for service, add in (
         (AskServiceServicer, add_AskServiceServicer_to_server),
         (KeyServiceServicer, add_KeyServiceServicer_to_server),
+        (SessionServiceServicer, add_SessionServiceServicer_to_server),
     ):
         calls = {
             name: script.stream if name == "WatchAsks" else script.reply

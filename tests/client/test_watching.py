@@ -77,28 +77,28 @@ async def test_a_watch_of_no_server_raises_when_patience_ends() -> None:
     assert refusal.value.code == "unavailable"
 
 
-async def test_a_watch_outlives_kills_of_the_server_and_tells_every_event_once(own_server: RestartableServer) -> None:
-    async with AsyncClient(own_server.address, own_server.key) as client, aclosing(client.watch()) as items:
+async def test_a_watch_outlives_kills_of_the_server_and_tells_every_event_once(
+    client: AsyncClient, shared_server: RestartableServer
+) -> None:
+    async with aclosing(client.watch()) as items:
         assert await collect(items, 1) == [("synced", 0)]
-        for revision in (1, 5, 9):
+        for revision in (1, 5):
             asks = [await client.ask("x", session="s") for _ in range(3)]
             watching = asyncio.create_task(collect(items, 4))
-            await asyncio.to_thread(own_server.kill)
-            await asyncio.to_thread(own_server.start)
+            await asyncio.to_thread(shared_server.kill)
+            await asyncio.to_thread(shared_server.start)
             await client.cancel(asks[0].id)
             events = zip(("asked", "asked", "asked", "cancelled"), range(revision, revision + 4), strict=True)
             assert await watching == list(events)
 
 
-async def test_a_wait_outlives_a_restart_of_the_server(own_server: RestartableServer) -> None:
-    async with AsyncClient(own_server.address, own_server.key) as client:
-        ask = await client.ask("x", session="s")
-        waiting = asyncio.create_task(client.wait(ask.id, timeout=30))
-        await asyncio.to_thread(own_server.stop)
-        await asyncio.to_thread(own_server.start)
-        async with AsyncClient(own_server.address, own_server.key) as answerer:
-            await answerer.answer(ask.id, "yes")
-        assert (await waiting).answers[0].text == "yes"
+async def test_a_wait_outlives_a_restart_of_the_server(client: AsyncClient, shared_server: RestartableServer) -> None:
+    ask = await client.ask("x", session="s")
+    waiting = asyncio.create_task(client.wait(ask.id, timeout=30))
+    await asyncio.to_thread(shared_server.stop)
+    await asyncio.to_thread(shared_server.start)
+    await client.answer(ask.id, "yes")
+    assert (await waiting).answers[0].text == "yes"
 
 
 async def test_a_wait_has_the_patience_of_its_own_time() -> None:

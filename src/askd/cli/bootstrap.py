@@ -36,6 +36,7 @@ async def _insert(settings: Settings) -> None:
         settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         database = open_database(settings.database_url, beside_server=True)
         try:
+            await database.check()
             now = utc_microseconds()
             await database.write(lambda connection: insert_admin_key(connection, settings.admin_key, "bootstrap", now))
         finally:

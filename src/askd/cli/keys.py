@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from askd.cli import documents, failures
+from askd.cli.grants import grant_data, grant_text, parse_grant
 from askd.cli.options import AsJson, ExpiresIn
 from askd.cli.target import Server, takes_target
 from askd.cli.terminal import console, line
@@ -32,7 +33,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Make a key and print its secret, which is never shown again."""
-    grants = [_parse(text, session) for text in grant]
+    grants = [parse_grant(text, session, "--grant") for text in grant]
     made = target.run(lambda client: client.create_key(name, grants, expires_in=expires_in))
     if as_json:
         documents.write({"key": key_data(made.key), "secret": made.secret})
@@ -101,19 +102,6 @@ def whoami(target: Server, as_json: AsJson = False) -> None:
         print(f"  {grant_text(grant)}")
 
 
-def _parse(text: str, session: str) -> "pb.Grant":
-    from askd.v1 import key_service_pb2 as pb
-
-    role, at, workspace = text.partition("@")
-    try:
-        value = pb.Role.Value(f"ROLE_{role.upper()}")
-    except ValueError:
-        value = pb.ROLE_UNSPECIFIED
-    if not value or not at:
-        raise typer.BadParameter(f"{text!r} is no ROLE@WORKSPACE", param_hint="--grant")
-    return pb.Grant(role=value, workspace_id=workspace, session_id=session)
-
-
 def key_data(key: "pb.ApiKey") -> dict[str, object]:
     """The JSON form of a key: ApiKey's fields in lower camel case, absent ones left out."""
     from askd.wire.json import camel, time
@@ -124,25 +112,6 @@ def key_data(key: "pb.ApiKey") -> dict[str, object]:
 
 
 _TIMES = ("created_at", "expires_at", "revoked_at")
-
-
-def grant_data(grant: "pb.Grant") -> dict[str, str]:
-    """The JSON form of a grant: role as a word, workspaceId, and sessionId where it is for one session."""
-    fields = {"role": _role(grant), "workspaceId": grant.workspace_id}
-    return fields | {"sessionId": grant.session_id} if grant.session_id else fields
-
-
-def grant_text(grant: "pb.Grant") -> str:
-    """A grant as --grant takes it, and its session."""
-    session = f" (session {line(grant.session_id)})" if grant.session_id else ""
-    return f"{_role(grant)}@{line(grant.workspace_id)}{session}"
-
-
-def _role(grant: "pb.Grant") -> str:
-    from askd.v1 import key_service_pb2 as pb
-    from askd.wire.json import word
-
-    return word(pb.Role.Name(grant.role), "ROLE_")
 
 
 def _table(keys: Iterable["pb.ApiKey"]) -> object:

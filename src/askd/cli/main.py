@@ -8,12 +8,14 @@ from typing import Annotated
 
 import typer
 
-from askd.cli import failures, keys
+from askd.cli import failures, grants, keys
 from askd.cli.answering import answer
 from askd.cli.asking import ask
+from askd.cli.consulting import consult
 from askd.cli.later import register_later
 from askd.cli.reading import get, list_asks, wait
 from askd.cli.resolving import cancel, reject
+from askd.cli.sessions import sessions, turns
 from askd.cli.validation import validate
 from askd.cli.watching import watch
 from askd.domain.errors import AskdError
@@ -59,13 +61,19 @@ for _function, _name in (
     (answer, "answer"),
     (reject, "reject"),
     (cancel, "cancel"),
+    (consult, "consult"),
     (watch, "watch"),
     (validate, "validate"),
     (keys.whoami, "whoami"),
 ):
     app.command(_name, help=_reflowed(_function))(_function)
+app.add_typer(sessions, name="session")
+app.add_typer(turns, name="turn")
 app.add_typer(keys.app, name="keys")
-register_later(app, "serve", "askd.cli.serve", "Run the server.")
+app.add_typer(grants.app, name="grants")
+register_later(app, "serve", "askd.cli.serve:serve", "Run the server.")
+register_later(app, "gateway", "askd.cli.gateway:gateway", "Serve the REST gateway alone, in front of any server.")
+register_later(app, "db", "askd.cli.database:app", "Upgrade a database, or copy it to another.")
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The options that commands share."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -31,6 +32,10 @@ AskId = Annotated[str, typer.Argument(metavar="ASK_ID", help="The ask: que_…")
 Session = Annotated[str, typer.Option(metavar="ID", help="Only asks of this session.")]
 Turn = Annotated[str, typer.Option(metavar="ID", help="Only asks of this turn.")]
 Statuses = Annotated[list[Status] | None, typer.Option("--status", help="Only asks in this state; repeatable.")]
+CertificateAuthority = Annotated[
+    Path | None,
+    typer.Option("--ca", envvar="ASKD_CA", metavar="FILE", help="Call over TLS and trust these certificates, PEM."),
+]
 WaitTimeout = Annotated[
     float | None, typer.Option("--timeout", parser=span, metavar="SPAN", help="Wait at most this long: 90, 10m, 2h.")
 ]

@@ -5,11 +5,18 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from askd.config import Address, ConfigError, Settings, load
+
+if TYPE_CHECKING:
+    from askd.gateway.server import HttpServer
+    from askd.server.app import Server
+
+#: Seconds that HTTP may drain before gRPC begins to.
+HTTP_FIRST = 1.5
 
 
 def serve(
@@ -81,12 +88,41 @@ async def _serve(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     server = Server(settings, await open_store(settings))
+    http: HttpServer | None = None
     try:
         await server.start()
-        _say_ready(server.address, None)
+        if settings.http.listen is not None:
+            http = await _start_http(settings, settings.http.listen, server)
+        _say_ready(server.address, http.address if http else None)
         await stopped.wait()
     finally:
-        await server.drain()
+        await _drain(server, http)
+
+
+async def _start_http(settings: Settings, listen: Address, server: "Server") -> "HttpServer":
+    from askd.gateway.app import create_app
+    from askd.gateway.server import HttpServer, ListenError
+    from askd.gateway.settings import GatewaySettings
+    from askd.store.database import StartError
+
+    app = create_app(f"unix:{server.socket}", GatewaySettings(cors_origins=settings.http.cors_origins))
+    http = HttpServer(app, listen, settings.tls)
+    try:
+        await http.start()
+    except ListenError as error:
+        await app.close()
+        raise StartError(str(error)) from error
+    return http
+
+
+async def _drain(server: "Server", http: "HttpServer | None") -> None:
+    """HTTP first, as far as it is quick, so that its requests still find the server; both within ten seconds."""
+    stopping = asyncio.create_task(http.stop()) if http else None
+    if stopping:
+        await asyncio.wait([stopping], timeout=HTTP_FIRST)
+    await server.drain()
+    if stopping:
+        await stopping
 
 
 def _say_ready(grpc: Address, http: Address | None) -> None:

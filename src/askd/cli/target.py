@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from askd.cli import failures
+from askd.cli.options import CertificateAuthority
+from askd.domain.errors import AskdError, Code
 
 if TYPE_CHECKING:
+    import grpc
+
     from askd.client import AsyncClient
 
 _T = TypeVar("_T")
@@ -29,6 +33,13 @@ class Server:
     address: Annotated[str, typer.Option(envvar="ASKD_ADDRESS", metavar="HOST:PORT", help="The server.")] = (
         DEFAULT_ADDRESS
     )
+    ca: CertificateAuthority = None
+    cert: Annotated[
+        Path | None, typer.Option(envvar="ASKD_CERT", metavar="FILE", help="Call over TLS with this certificate, PEM.")
+    ] = None
+    key_file: Annotated[
+        Path | None, typer.Option(envvar="ASKD_KEY_FILE", metavar="FILE", help="The certificate's private key, PEM.")
+    ] = None
 
     def run(self, action: Callable[["AsyncClient"], Awaitable[_T]]) -> _T:
         """Do something with a client. A refusal ends the program with exit code 1 and its code on standard error."""
@@ -49,10 +60,28 @@ class Server:
     def _client(self) -> "AsyncClient":
         from askd.client import AsyncClient
 
+        credentials = self._credentials()
         try:
-            return AsyncClient(self._address, self._key(), workspace=self._workspace, patience=PATIENCE)
+            return AsyncClient(
+                self._address, self._key(), workspace=self._workspace, patience=PATIENCE, credentials=credentials
+            )
         except ValueError as error:
             raise failures.refused("unauthenticated", str(error)) from error
+
+    def _credentials(self) -> "grpc.ChannelCredentials | None":
+        """Those of TLS, where an option asks for it."""
+        if self.ca is None and self.cert is None and self.key_file is None:
+            return None
+        if (self.cert is None) is not (self.key_file is None):
+            raise typer.BadParameter("--cert and --key-file go together")
+        from askd.client import tls_credentials
+
+        try:
+            return tls_credentials(ca=self.ca, cert=self.cert, key=self.key_file)
+        except OSError as error:
+            raise AskdError(Code.INVALID_ARGUMENTS, f"{error.filename}: {error.strerror}") from error
+        except ValueError as error:
+            raise AskdError(Code.INVALID_ARGUMENTS, str(error)) from error
 
     @property
     def _workspace(self) -> str:
@@ -72,7 +101,7 @@ class Server:
         if not os.environ.get("ASKD_DATA_DIR") and not is_loopback(self._address):
             return ""
         try:
-            return _key_file().read_text(encoding="utf-8").strip()
+            return _admin_key().read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError):
             return ""
 
@@ -107,11 +136,11 @@ def takes_target(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-def _key_file() -> Path:
+def _admin_key() -> Path:
     from platformdirs import user_data_dir
 
     return Path(os.environ.get("ASKD_DATA_DIR") or user_data_dir("askd", appauthor=False)) / "admin.key"
 
 
 def _no_credential() -> str:
-    return f"set ASKD_KEY, or be a user who can read {_key_file()}"
+    return f"set ASKD_KEY, or be a user who can read {_admin_key()}"

@@ -1,8 +1,7 @@
 """The client for programs that use asyncio."""
 
 import time
-import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Self, TypeVar
 
 import grpc
@@ -10,15 +9,18 @@ from google.protobuf.message import Message
 
 from askd.client import content
 from askd.client.connection import Connection, metadata_of, open_channel
-from askd.client.content import QuestionLike, Span, SubmissionLike, ToolLike
+from askd.client.content import QuestionLike, Span, SubmissionLike, ToolLike, new_id
 from askd.client.errors import RequestError, refusing
+from askd.client.turns import AsyncTurn
 from askd.client.watching import Watch, WatchItem
 from askd.domain.errors import Code
 from askd.v1 import ask_pb2 as pb
 from askd.v1 import ask_service_pb2 as rpc
 from askd.v1 import key_service_pb2 as keys
+from askd.v1 import session_service_pb2 as sessions
 from askd.v1.ask_service_pb2_grpc import AskServiceStub
 from askd.v1.key_service_pb2_grpc import KeyServiceStub
+from askd.v1.session_service_pb2_grpc import SessionServiceStub
 
 _Message = TypeVar("_Message", bound=Message)
 
@@ -32,14 +34,13 @@ PAGE = 100  # asks
 class AsyncClient:
     """A client of one askd server, over one connection.
 
-        async with AsyncClient("127.0.0.1:50051", key) as client:
-            ask = await client.ask("Which port?", session="deploy")
-            ask = await client.wait(ask.id)
+        async with AsyncClient("127.0.0.1:50051", key) as client, client.turn("deploy") as turn:
+            port = (await turn.ask("Which port?")).answer
 
     `key` is sent as the credential, "" sends none. `workspace` is named in every call; "" leaves it to the server
     (CONTRACT section 6). A call takes at most `timeout` seconds, and for `patience` seconds of these (by default all)
-    it is tried again with growing pauses while the server is unavailable. `credentials` are those of TLS; without them
-    the connection is plain text.
+    it is tried again with growing pauses while the server is unavailable. `credentials` are those of TLS, made by
+    tls_credentials(); without them the connection is plain text.
 
     Asks are returned as `askd.v1.AskState` messages. Every method raises RequestError with the contract's `.code`;
     data that is no question raises QuestionError, which is one, before anything is sent.
@@ -69,6 +70,7 @@ class AsyncClient:
         self._call = self._connection.call
         self._asks = AskServiceStub(channel)
         self._keys = KeyServiceStub(channel)
+        self._sessions = SessionServiceStub(channel)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -100,17 +102,19 @@ class AsyncClient:
             session_id=session,
             turn_id=turn,
             questions=content.questions(questions),
-            request_id=request_id or _new_id(),
+            request_id=request_id or new_id(),
             tool=content.tool(tool),
             expires_in=content.span(expires_in),
         )
         return (await self._call(self._asks.Ask, request)).ask
 
-    async def wait(self, ask_id: str, *, timeout: float | None = None) -> pb.AskState:
-        """Wait until an ask is resolved, at most `timeout` seconds (None: without end), and return it, resolved or
-        still pending. Outlives restarts of the server. Raises not_found; unavailable where it is away at the end."""
+    async def wait(self, ask: str | pb.AskState, *, timeout: float | None = None) -> pb.AskState:
+        """Wait until an ask, which is named by its id or as it was last seen, is resolved, at most `timeout` seconds
+        (None: without end), and return it, resolved or still pending. Outlives restarts of the server. Raises
+        not_found; unavailable where it is away at the end."""
         until = None if timeout is None else time.monotonic() + timeout
-        ask = await self.get(ask_id)
+        if isinstance(ask, str):
+            ask = await self.get(ask)
         while ask.status == pb.ASK_STATUS_PENDING:
             left = WAIT_ROUND if until is None else min(WAIT_ROUND, until - time.monotonic())
             if left <= 0:
@@ -153,7 +157,7 @@ class AsyncClient:
 
     async def list(
         self, *, session: str = "", turn: str = "", statuses: Sequence[str] = (), limit: int | None = None
-    ) -> AsyncIterator[pb.AskState]:
+    ) -> AsyncGenerator[pb.AskState]:
         """Asks in creation order, at most `limit` (None: all), read page by page while it is iterated. None is skipped
         or repeated while others are created and resolved. Raises invalid_arguments."""
         cursor, left = "", limit
@@ -185,7 +189,7 @@ class AsyncClient:
             session_id=session,
             turn_id=turn,
             ask_id=ask_id,
-            answer_id=answer_id or _new_id(),
+            answer_id=answer_id or new_id(),
             answers=content.submissions(answers),
         )
         return (await self._call(self._asks.AnswerAsk, request)).ask
@@ -263,6 +267,32 @@ class AsyncClient:
         RequestError with invalid_arguments, content_kind_unsupported or content_limit_exceeded."""
         await self._call(self._asks.ValidateQuestion, rpc.ValidateQuestionRequest(question=content.question(question)))
 
+    def turn(self, session: str, turn: str = "") -> AsyncTurn:
+        """A turn of a session, for `async with`: what it asks it waits for, and the turn ends with the block. Without
+        an id one is made."""
+        return AsyncTurn(self, session, turn or new_id())
+
+    async def open_session(self, session: str, *, parent: str = "") -> None:
+        """Declare a session, which is needed only for one that works for another, its `parent`: such a session cannot
+        ask. Raises invalid_arguments where it was used or opened otherwise before."""
+        await self._call(
+            self._sessions.OpenSession,
+            self._request(sessions.OpenSessionRequest, session_id=session, parent_session_id=parent),
+        )
+
+    async def end_session(self, session: str) -> None:
+        """Refuse further asks in a session and cancel its pending ones. Ending it again changes nothing."""
+        await self._call(self._sessions.EndSession, self._request(sessions.EndSessionRequest, session_id=session))
+
+    async def end_turn(self, session: str, turn: str, outcome: str) -> sessions.EndTurnResponse:
+        """Refuse further asks in a turn and cancel its pending ones; `outcome` is completed, interrupted, cancelled or
+        failed. Returns the `outcome` that holds: the first one given, or failed where asks were pending when it was to
+        be completed (CONTRACT section 4); of these the first `unjoined_ask_ids` and the `unjoined_count`."""
+        request = self._request(
+            sessions.EndTurnRequest, session_id=session, turn_id=turn, outcome=content.outcome(outcome)
+        )
+        return await self._call(self._sessions.EndTurn, request)
+
     async def who_am_i(self) -> keys.WhoAmIResponse:
         """The principal of this client's credential, `user:ID` or `key:ID`, and its grants. Raises unauthenticated."""
         return await self._call(self._keys.WhoAmI, keys.WhoAmIRequest())
@@ -303,7 +333,3 @@ class AsyncClient:
         with refusing():
             request = keys.ListGrantsRequest(principal=principal)
         return (await self._call(self._keys.ListGrants, request)).grants
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex

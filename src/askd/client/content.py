@@ -1,5 +1,6 @@
 """Questions and submissions as callers give them, as protobuf messages."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TypeAlias
@@ -11,8 +12,9 @@ from askd.domain import questions as domain
 from askd.domain.answers import ChoiceSubmission
 from askd.domain.errors import Code
 from askd.domain.parsing import parse_question
-from askd.domain.validation import check_questions
+from askd.domain.validation import check_question, check_questions
 from askd.v1 import ask_pb2 as pb
+from askd.v1 import session_service_pb2 as sessions
 from askd.wire import content, json
 
 #: A question as JSON data (CONTRACT section 2), as a dataclass, as a message, or a text question's prompt alone.
@@ -38,7 +40,7 @@ def question(given: QuestionLike) -> pb.Question:
     """One checked question; QuestionError names the path of what is wrong, from `question` on."""
     with refusing():
         parsed = _question(given, "question")
-        check_questions([parsed], path=lambda _: "question")
+        check_question(parsed)
         return content.question_to_proto(parsed)
 
 
@@ -84,6 +86,21 @@ def statuses(words: Sequence[str]) -> Sequence[pb.AskStatus.ValueType]:
 _STATUSES = {json.word(name, "ASK_STATUS_"): value for name, value in pb.AskStatus.items() if value}
 
 
+def outcome(word: str) -> sessions.TurnOutcome.ValueType:
+    """A turn's outcome by its word; an unknown one is invalid_arguments."""
+    if word not in _OUTCOMES:
+        raise RequestError(Code.INVALID_ARGUMENTS, f"outcome: {word!r} is no outcome of a turn", field="outcome")
+    return _OUTCOMES[word]
+
+
+_OUTCOMES = {json.word(name, "TURN_OUTCOME_"): value for name, value in sessions.TurnOutcome.items() if value}
+
+
+def outcome_word(outcome: sessions.TurnOutcome.ValueType) -> str:
+    """A turn's outcome as a word, such as "completed"."""
+    return json.word(sessions.TurnOutcome.Name(outcome), "TURN_OUTCOME_")
+
+
 def span(given: Span | None) -> Duration | None:
     """A message of seconds; what no span can be is invalid_arguments."""
     if given is None:
@@ -100,3 +117,8 @@ def tool(given: ToolLike | None) -> pb.ToolCall | None:
         return given
     with refusing():
         return pb.ToolCall(message_id=given.get("messageId", ""), call_id=given.get("callId", ""))
+
+
+def new_id() -> str:
+    """An id that nobody else makes, for what a caller did not name."""
+    return uuid.uuid4().hex

@@ -1,6 +1,6 @@
 """The one exception family that a client raises (CONTRACT section 6)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import grpc
@@ -8,6 +8,8 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from askd.domain.errors import AskdError, Code, ContentError
+from askd.v1 import ask_pb2 as pb
+from askd.wire.json import word
 
 DOMAIN = "askd"
 
@@ -55,6 +57,58 @@ class QuestionError(RequestError, ContentError):
     def __init__(self, error: ContentError) -> None:
         super().__init__(error.code, error.message, field=error.field)
         self.resource = None
+
+
+class UnansweredError(RequestError):
+    """An ask that was waited for ended without an answer to give. `ask` is the ask.
+
+    The `code` is none of the contract's, since no request was refused: ask_rejected, ask_cancelled, ask_expired, or
+    payload_expired for an answer that came so long ago that it was erased.
+    """
+
+    def __init__(self, code: str, message: str, ask: pb.AskState) -> None:
+        super().__init__(code, message)
+        self.ask = ask
+
+
+class AskRejectedError(UnansweredError):
+    """Somebody refused to answer; `reason` is why, or empty."""
+
+    def __init__(self, ask: pb.AskState) -> None:
+        self.reason = ask.reject_reason
+        super().__init__("ask_rejected", f"the ask was rejected{_because(self.reason)}", ask)
+
+
+class AskCancelledError(UnansweredError):
+    """The ask was cancelled; `reason` is withdrawn, interrupted, turn_ended, session_ended or expired."""
+
+    def __init__(self, ask: pb.AskState, code: str = "ask_cancelled") -> None:
+        self.reason = word(pb.CancelReason.Name(ask.cancel_reason), "CANCEL_REASON_")
+        super().__init__(code, f"the ask was cancelled{_because(self.reason)}", ask)
+
+
+class AskExpiredError(AskCancelledError):
+    """Nobody answered in time: the ask was cancelled as expired."""
+
+    def __init__(self, ask: pb.AskState) -> None:
+        super().__init__(ask, "ask_expired")
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+class UnjoinedError(RequestError):
+    """A turn was left while asks of it were not awaited to their end, and has failed (CONTRACT section 4).
+
+    The `code` is asks_unjoined. `ask_ids` are the asks, as far as they were stored, the first 1,000 where they are
+    others' too; `count` is how many there are in all.
+    """
+
+    def __init__(self, ask_ids: Sequence[str], count: int) -> None:
+        super().__init__("asks_unjoined", f"{count} of the turn's asks were not awaited to their end")
+        self.ask_ids = tuple(ask_ids)
+        self.count = count
 
 
 def from_rpc(error: grpc.aio.AioRpcError) -> RequestError:

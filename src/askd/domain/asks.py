@@ -86,6 +86,8 @@ class Ask:
 
     def as_created(self) -> "Ask":
         """The ask as it was when it was created."""
+        if self.status is AskStatus.PENDING:
+            return self
         return replace(
             self, status=AskStatus.PENDING, resolved_at=None, resolved_revision=None, resolved_by=None,
             resolution_id=None, answer_id=None, answers=(), encoded_answers="", reject_reason=None, cancel_reason=None,

@@ -11,10 +11,11 @@ from askd.domain.asks import Ask
 from askd.domain.errors import AskdError, invalid
 from askd.domain.principals import Role
 from askd.domain.text import check_size
-from askd.domain.validation import check_questions
+from askd.domain.validation import check_question
 from askd.server import convert
 from askd.server.interceptor import caller
 from askd.service.asks import AskReference, Asks
+from askd.service.consult import Consulting, ConsultRequest
 from askd.service.cursors import make_cursor, read_cursor
 from askd.service.hub import Batch
 from askd.v1 import ask_pb2
@@ -32,8 +33,9 @@ _MARGIN = 0.25
 class AskServicer(AskServiceServicer):
     """See AskService in protos/askd/v1/ask_service.proto for what each method does."""
 
-    def __init__(self, asks: Asks) -> None:
+    def __init__(self, asks: Asks, consulting: Consulting) -> None:
         self._asks = asks
+        self._consulting = consulting
 
     async def Ask(self, request: pb.AskRequest, context: Context) -> pb.AskResponse:
         """Store an ask."""
@@ -101,6 +103,19 @@ class AskServicer(AskServiceServicer):
         convert.fill_ask(response.ask, ask)
         return response
 
+    async def ConsultAsk(self, request: pb.ConsultAskRequest, context: Context) -> pb.ConsultAskResponse:
+        """Ask a model how to answer an ask."""
+        access = caller().enter(request.workspace_id)
+        wanted = ConsultRequest(
+            ask_id=request.ask_id,
+            provider_id=request.provider_id,
+            model_id=request.model_id,
+            question_index=request.question_index if request.HasField("question_index") else None,
+            note=request.note,
+            system=request.system,
+        )
+        return convert.advice_to_proto(*await self._consulting.consult(access, wanted))
+
     async def WatchAsks(self, request: pb.WatchAsksRequest, context: Context) -> AsyncIterator[Any]:
         """Watch asks. Yields responses that are serialized already."""
         access = caller().enter(request.workspace_id)
@@ -114,7 +129,7 @@ class AskServicer(AskServiceServicer):
         self, request: pb.ValidateQuestionRequest, context: Context
     ) -> pb.ValidateQuestionResponse:
         """Validate a question."""
-        check_questions([question_from_proto(request.question, "question")], path=lambda _: "question")
+        check_question(question_from_proto(request.question, "question"))
         return pb.ValidateQuestionResponse()
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from google.protobuf import duration_pb2, timestamp_pb2
 
 from askd.domain import limits
+from askd.domain.advice import Advice, Confidence, TokenUsage
 from askd.domain.asks import Ask, AskDraft, AskEvent, AskFilter, AskStatus, CancelReason, EventType, ToolCall
 from askd.domain.errors import AskdError, invalid
 from askd.domain.principals import Grant, Principal, PrincipalKind, Role
@@ -13,7 +14,7 @@ from askd.domain.text import check_identifier, check_size
 from askd.domain.validation import check_questions
 from askd.store.keys import ApiKey
 from askd.v1 import ask_pb2, ask_service_pb2, key_service_pb2, session_service_pb2
-from askd.wire.content import fill_answer, fill_question, question_from_proto
+from askd.wire.content import fill_answer, fill_question, question_from_proto, submission_to_proto
 
 MICROSECONDS = 1_000_000
 SHORTEST_EXPIRY = MICROSECONDS
@@ -22,6 +23,7 @@ LONGEST_EXPIRY = 365 * 24 * 3600 * MICROSECONDS
 _STATUSES = {status: ask_pb2.AskStatus.Value(f"ASK_STATUS_{status.name}") for status in AskStatus}
 _STATUS_OF: dict[int, AskStatus] = {number: status for status, number in _STATUSES.items()}
 _REASONS = {reason: ask_pb2.CancelReason.Value(f"CANCEL_REASON_{reason.name}") for reason in CancelReason}
+_CONFIDENCES = {level: ask_pb2.Confidence.Value(f"CONFIDENCE_{level.name}") for level in Confidence}
 _EVENTS = {kind: ask_pb2.AskEventType.Value(f"ASK_EVENT_TYPE_{kind.name}") for kind in EventType}
 _OUTCOMES = {item: session_service_pb2.TurnOutcome.Value(f"TURN_OUTCOME_{item.name}") for item in TurnOutcome}
 _OUTCOME_OF: dict[int, TurnOutcome] = {number: item for item, number in _OUTCOMES.items()}
@@ -184,6 +186,19 @@ def key_to_proto(key: ApiKey) -> key_service_pb2.ApiKey:
     if key.revoked_at is not None:
         _fill_time(message.revoked_at, key.revoked_at)
     return message
+
+
+def advice_to_proto(advice: Advice, usage: TokenUsage) -> ask_service_pb2.ConsultAskResponse:
+    """The response that carries advice."""
+    return ask_service_pb2.ConsultAskResponse(
+        recommendation=advice.recommendation,
+        reasoning=advice.reasoning,
+        confidence=_CONFIDENCES[advice.confidence],
+        usage=ask_pb2.TokenUsage(
+            prompt_tokens=usage.prompt, completion_tokens=usage.completion, total_tokens=usage.total
+        ),
+        submissions=map(submission_to_proto, advice.submissions),
+    )
 
 
 def outcome(number: int) -> TurnOutcome:

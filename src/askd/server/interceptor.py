@@ -23,6 +23,7 @@ from askd.server.audit import CHANGES, Audit
 from askd.server.errors import STATUS, details_of, message_of
 from askd.server.throttle import Throttle
 from askd.service.authority import Authority
+from askd.store.database import deadline
 
 log = logging.getLogger(__name__)
 
@@ -33,11 +34,11 @@ _PREFIX = "/askd.v1."
 _SCHEME = "bearer "
 
 #: Calls under way at once, a kind. One more is refused as unavailable.
-BOUNDS = {"call": 4096, "wait": 20_000, "watch": 20_000}
-#: Seconds after which a call that nobody gave a deadline is ended.
-SECONDS: dict[str, float | None] = {"call": 60.0, "wait": None}
+BOUNDS = {"call": 4096, "wait": 20_000, "watch": 20_000, "consult": 64}
+#: Seconds after which a call that nobody gave a deadline is ended. A consultation has its provider's timeout.
+SECONDS: dict[str, float | None] = {"call": 60.0, "wait": None, "consult": None}
 #: The methods whose calls are of another kind than "call".
-KINDS = {"WaitAsk": "wait"}
+KINDS = {"WaitAsk": "wait", "ConsultAsk": "consult"}
 
 _caller: ContextVar[Caller] = ContextVar("caller")
 
@@ -58,11 +59,16 @@ class Interceptor(grpc.aio.ServerInterceptor):
         self._authority = authority
         self._throttle = throttle
         self._audit = audit
+        self._draining = False
         self._wrapped: dict[str, MethodHandler] = {}
         #: Calls under way, by kind, and whether there are none.
         self.under_way: Counter[str] = Counter()
         self.idle = asyncio.Event()
         self.idle.set()
+
+    def drain(self) -> None:
+        """Refuse every further call."""
+        self._draining = True
 
     async def intercept_service(
         self,
@@ -100,6 +106,7 @@ class Interceptor(grpc.aio.ServerInterceptor):
             try:
                 with self._bounded(kind):
                     await self._enter(request, context)
+                    _limit_reads(context, SECONDS[kind])
                     async with asyncio.timeout(SECONDS[kind]):
                         response = await method(request, context)
                 if audited:
@@ -145,6 +152,8 @@ class Interceptor(grpc.aio.ServerInterceptor):
 
     @contextmanager
     def _bounded(self, kind: str) -> Iterator[None]:
+        if self._draining:
+            raise unavailable("the server is draining")
         if self.under_way[kind] >= BOUNDS[kind]:
             raise unavailable("too many calls are under way")
         self.under_way[kind] += 1
@@ -164,6 +173,13 @@ class Interceptor(grpc.aio.ServerInterceptor):
 
 class _Undecodable:
     """Stands for a request that could not be decoded: the refusal is the handler's."""
+
+
+def _limit_reads(context: Context, seconds: float | None) -> None:
+    """Let no read of the call go on in the database after it is over."""
+    spans = [span for span in (seconds, context.time_remaining()) if span is not None]
+    if spans:
+        deadline.set(asyncio.get_running_loop().time() + min(spans))
 
 
 def _decoding(decode: Callable[[bytes], Any] | None) -> Callable[[bytes], Any]:

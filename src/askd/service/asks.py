@@ -123,7 +123,8 @@ class Asks:
                     yield batch
                 yield Batch(revision=start, synced=True)
             revision = start if after is None else after
-            async for batch in self._follow(stream, query, ring, revision, synced=after is None):
+            past = None if after is None else max(start, ring.head)
+            async for batch in self._follow(stream, query, ring, revision, past):
                 yield batch
 
     async def _begin(self, query: AskFilter, ring: Ring, after: int | None) -> int:
@@ -151,25 +152,25 @@ class Asks:
         return page, [record(pending_event(ask), self._hub.encode) for ask in page.asks]
 
     async def _follow(
-        self, stream: Stream, query: AskFilter, ring: Ring, revision: int, *, synced: bool
+        self, stream: Stream, query: AskFilter, ring: Ring, revision: int, past: int | None
     ) -> AsyncGenerator[Batch]:
-        """The plan: take what the ring or the database has, or sleep; say once that the past is over; beat where
-        nothing was sent for a while."""
+        """The plan: take what the ring or the database has, or sleep; say once that the past is over, which ends at the
+        revision `past`; beat where nothing was sent for a while."""
         clock = asyncio.get_running_loop().time
-        past = ring.head
         beat = clock() + self._pause()
         while True:
             stream.check()
-            if revision < ring.head:
+            if revision < max(ring.head, past or 0):
                 for batch in await self._next(query, ring, revision):
                     revision = batch.revision or revision
                     if batch.events:
                         yield batch
                         beat = clock() + self._pause()
-            elif synced:
-                revision = await ring.sleep(stream, query, beat - clock())
-            if not synced and revision >= past:
-                synced = True
+            elif past is None:
+                # What was read from the database may be newer than the ring's events.
+                revision = max(revision, await ring.sleep(stream, query, beat - clock()))
+            if past is not None and revision >= past:
+                past = None
                 yield Batch(revision=revision, synced=True)
                 beat = clock() + self._pause()
             if clock() >= beat:
@@ -177,7 +178,7 @@ class Asks:
                 beat = clock() + self._pause()
 
     async def _next(self, query: AskFilter, ring: Ring, revision: int) -> Sequence[Batch]:
-        if batch := ring.after(query, revision):
+        if revision < ring.head and (batch := ring.after(query, revision)):
             return [batch]
         return await self._reader.read(partial(self._read_events, query, revision))
 

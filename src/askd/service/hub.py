@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 
 from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus
@@ -31,6 +32,8 @@ class Recorded:
     session_id: str
     turn_id: str
     status: AskStatus
+    #: When it happened, in UTC microseconds.
+    at: int
     encoded: bytes
 
     def passes(self, query: AskFilter) -> bool:
@@ -50,6 +53,7 @@ def record(event: AskEvent, encode: Encode) -> Recorded:
         session_id=event.ask.session_id,
         turn_id=event.ask.turn_id or "",
         status=event.ask.status,
+        at=event.ask.resolved_at or event.ask.created_at,
         encoded=encode(event),
     )
 
@@ -66,16 +70,26 @@ class Batch:
 
 
 class Ring:
-    """The newest events of one workspace, without a gap, and the watchers that sleep on it."""
+    """The newest events of one workspace, without a gap, and the watchers that sleep on it.
 
-    def __init__(self) -> None:
-        #: The revision of the newest event known, -1 until there is one or begin() was called. The ring holds the
+    `behind` is called when the ring learns of committed events that it lacks, and leads to their being appended.
+    Without it there is only one server, which publishes all that is committed.
+    """
+
+    def __init__(self, behind: Callable[[], None] | None = None) -> None:
+        #: The revision of the newest event of the ring, -1 until there is one or begin() was called. The ring holds the
         #: events after `start` up to `head`.
         self.head = -1
         self.start = -1
+        #: The newest revision heard of.
+        self.heard = -1
         self.watchers = 0
+        self._behind = behind
         self._events: deque[Recorded] = deque()
         self._bytes = 0
+        #: Events that came before others that precede them, by their revisions.
+        self._early: dict[int, Recorded] = {}
+        self._early_bytes = 0
         self._sleepers: defaultdict[str, set[Sleeper]] = defaultdict(set)
         self._last = (-1, Batch())
 
@@ -83,14 +97,51 @@ class Ring:
         """Say which revision is committed. Events that were published meanwhile know better."""
         if self.head < 0:
             self.head = self.start = revision
+        self.hear(revision)
+
+    def hear(self, revision: int) -> None:
+        """Say that a revision is committed, wherever its event is."""
+        self.heard = max(self.heard, revision)
+        if self._behind is not None and 0 <= self.head < self.heard:
+            self._behind()
+
+    @property
+    def gap(self) -> tuple[int, int] | None:
+        """The revisions that the ring lacks next: those after the first number, up to the second."""
+        if not 0 <= self.head < self.heard:
+            return None
+        return self.head, min(self._early, default=self.heard + 1) - 1
 
     def append(self, event: Recorded, limit: int) -> None:
-        """Add an event, dropping the oldest beyond `limit` bytes, and wake those whom it concerns. After a gap the ring
-        begins anew, and watchers read the database for what it skipped: it is committed, since this event is."""
-        if event.revision <= self.head:
-            return
+        """Add an event, dropping the oldest beyond `limit` bytes, and wake those whom it concerns. One that comes early
+        waits until the others before it have come.
+
+        Where nobody brings those the ring begins anew, and watchers read the database for what it skipped: it is
+        committed, since this event is.
+        """
         if event.revision > self.head + 1:
+            if self._behind is not None and self.head >= 0:
+                self._hold(event, limit)
+                return
             self._skip(event.revision - 1)
+        following: Recorded | None = event
+        while following is not None and following.revision == self.head + 1:
+            self._add(following, limit)
+            following = self._take_early(self.head + 1)
+        self.hear(self.head)
+
+    def _hold(self, event: Recorded, limit: int) -> None:
+        if event.revision not in self._early and self._early_bytes + len(event.encoded) <= limit:
+            self._early[event.revision] = event
+            self._early_bytes += len(event.encoded)
+        self.hear(event.revision)
+
+    def _take_early(self, revision: int) -> Recorded | None:
+        event = self._early.pop(revision, None)
+        self._early_bytes -= len(event.encoded) if event else 0
+        return event
+
+    def _add(self, event: Recorded, limit: int) -> None:
         self.head = event.revision
         self._events.append(event)
         self._bytes += len(event.encoded)
@@ -150,10 +201,19 @@ class Ring:
             if not sleepers:
                 self._sleepers.pop(query.session_id, None)
 
+    def forget_before(self, time: int) -> None:
+        """Drop the events older than a time, in UTC microseconds."""
+        while self._events and self._events[0].at < time:
+            dropped = self._events.popleft()
+            self._bytes -= len(dropped.encoded)
+            self.start = dropped.revision
+            self._last = (-1, Batch())
+
     def forget(self) -> None:
         """Drop the events kept; watchers that are behind read the database."""
         self._events.clear()
-        self._bytes = 0
+        self._early.clear()
+        self._bytes = self._early_bytes = 0
         self.start = self.head
         self._last = (-1, Batch())
 
@@ -169,10 +229,15 @@ class Ring:
 
 
 class Hub:
-    """Tells watchers and waits what was committed."""
+    """Tells watchers and waits what was committed.
+
+    `behind`, where there are several servers, is called with workspaces of which events are missing: gap() says which,
+    and publish() takes them.
+    """
 
     def __init__(self, encode: Encode) -> None:
         self.encode = encode
+        self.behind: Callable[[str], None] | None = None
         self._rings: dict[str, Ring] = {}
         self._waits: defaultdict[str, set[asyncio.Future[Ask]]] = defaultdict(set)
 
@@ -182,15 +247,47 @@ class Hub:
             ring = self._rings.get(event.ask.workspace_id)
             if ring is not None and event.revision > ring.head:
                 ring.append(record(event, self.encode), RING_BYTES // len(self._rings))
-            if event.ask.status is not AskStatus.PENDING:
-                for wait in self._waits.get(event.ask.id, ()):
-                    if not wait.done():
-                        wait.set_result(event.ask)
+            self.settle(event.ask)
+
+    def settle(self, ask: Ask) -> None:
+        """Take an ask as it is committed: its waits are over once it is resolved."""
+        if ask.status is AskStatus.PENDING:
+            return
+        for wait in self._waits.get(ask.id, ()):
+            if not wait.done():
+                wait.set_result(ask)
+
+    def hear(self, workspace_id: str, revision: int) -> None:
+        """Take a word that a revision is committed."""
+        if ring := self._rings.get(workspace_id):
+            ring.hear(revision)
+
+    def gap(self, workspace_id: str) -> tuple[int, int] | None:
+        """The revisions of which events are missing next: those after the first number, up to the second."""
+        ring = self._rings.get(workspace_id)
+        return ring.gap if ring else None
+
+    @property
+    def watched(self) -> list[str]:
+        """The workspaces that somebody watches."""
+        return list(self._rings)
+
+    @property
+    def waited(self) -> list[str]:
+        """The asks that somebody waits for."""
+        return list(self._waits)
+
+    def is_waited(self, ask_id: str) -> bool:
+        """Whether somebody waits for an ask."""
+        return ask_id in self._waits
 
     @contextmanager
     def join(self, workspace_id: str) -> Iterator[Ring]:
         """The ring of a workspace, for as long as somebody watches it. A new one wants begin()."""
-        ring = self._rings.setdefault(workspace_id, Ring())
+        ring = self._rings.get(workspace_id)
+        if ring is None:
+            behind = partial(self.behind, workspace_id) if self.behind else None
+            ring = self._rings[workspace_id] = Ring(behind)
         ring.watchers += 1
         try:
             yield ring
@@ -217,3 +314,8 @@ class Hub:
         for workspace_id in workspaces:
             if ring := self._rings.get(workspace_id):
                 ring.forget()
+
+    def forget_before(self, time: int) -> None:
+        """Drop what happened before a time, in UTC microseconds: its payload may have been erased by any server."""
+        for ring in self._rings.values():
+            ring.forget_before(time)

@@ -153,6 +153,9 @@ def insert_first_key(connection: Connection, path: Path, now: int) -> bool:
     """Insert the first admin key into an empty database. Returns whether it was empty."""
     if table.any_keys(connection):
         return False
+    table.lock(connection)  # where several servers start at once, one makes the key
+    if table.any_keys(connection):
+        return False
     insert_admin_key(connection, path, "first key", now)
     return True
 

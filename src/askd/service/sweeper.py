@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between sweeps; an ask is cancelled within two of its time.
 PERIOD = 1.0
+#: Microseconds by which the clocks of servers may differ: another may erase so much earlier.
+_SKEW = 60_000_000
 
 
 class Sweeper:
@@ -54,7 +56,7 @@ class Sweeper:
         """Do all that is due now."""
         await self._expire()
         for end in await self._reader.read(sweeps.load_ends):
-            await self.start_finishing(end)
+            await asyncio.shield(self.start_finishing(end))
         await self._erase()
 
     async def _expire(self) -> None:
@@ -89,6 +91,7 @@ class Sweeper:
         if not self._retention:
             return
         before = self._clock() - self._retention
+        self._hub.forget_before(before + _SKEW)
         with refusing():
             while workspaces := await self._database.write(
                 lambda connection: sweeps.erase_payloads(connection, before)

@@ -100,11 +100,13 @@ def _enter(state: State, command: CreateAsk, draft: AskDraft) -> None:
 
 
 def _resolve(state: State, command: ResolveAsk) -> Outcome:
-    workspace_id = command.access.workspace_id
+    workspace_id, expiry_id = command.access.workspace_id, command.id + "/expired"
     before = state.asks.get(command.ask_id)
     if before is not None and before.workspace_id == workspace_id and rules.is_due(before, state.now):
-        before = rules.expire(before, state.now, state.next_revision(workspace_id), command.id + "/expired")
+        before = rules.expire(before, state.now, state.next_revision(workspace_id), expiry_id)
         state.put(before)
+    elif before is not None and before.resolution_id == expiry_id:  # by an earlier attempt: told again
+        state.events.append(rules.resolved(before))
     ask = rules.resolve(command, before, state.now, state.next_revision(workspace_id))
     if ask is not before:
         state.put(ask)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy import Connection, Row, delete, select, update
 
 from askd.domain.principals import Grant, Principal, PrincipalKind, Role
+from askd.store.lists import padded, storable
 from askd.store.tables import grants, keys
 from askd.store.upserts import insert_missing
 
@@ -50,9 +51,9 @@ def insert(connection: Connection, key: ApiKey) -> None:
 
 def load_many(connection: Connection, ids: Iterable[str]) -> dict[str, ApiKey]:
     """The keys with these ids; unknown ids are left out."""
-    wanted = list(ids)
+    wanted = storable(ids)
     granted = load_grants(connection, map(_principal, wanted))
-    rows = connection.execute(select(keys).where(keys.c.id.in_(wanted)))
+    rows = connection.execute(select(keys).where(keys.c.id.in_(padded(wanted))))
     return {row.id: _key(row, granted[_principal(row.id)]) for row in rows}
 
 
@@ -70,6 +71,13 @@ def load_all(connection: Connection) -> list[ApiKey]:
     return [_key(row, frozenset(by_principal.get(str(_principal(row.id)), ()))) for row in rows]
 
 
+def lock(connection: Connection) -> None:
+    """Keep other servers from changing keys until the transaction ends."""
+    if connection.dialect.name == "postgresql":  # SQLite's transactions keep everybody off anyway
+        connection.exec_driver_sql("SET LOCAL lock_timeout = '10s'")
+        connection.exec_driver_sql("LOCK TABLE keys IN SHARE ROW EXCLUSIVE MODE")
+
+
 def any_keys(connection: Connection) -> bool:
     """Whether there is a key at all."""
     return connection.execute(select(keys.c.id).limit(1)).first() is not None
@@ -83,7 +91,7 @@ def revoke(connection: Connection, key_id: str, now: int) -> None:
 def load_grants(connection: Connection, principals: Iterable[Principal]) -> dict[Principal, frozenset[Grant]]:
     """The grants of principals, of each that was asked for."""
     found: dict[Principal, set[Grant]] = {principal: set() for principal in principals}
-    statement = select(grants).where(grants.c.principal.in_(map(str, found)))
+    statement = select(grants).where(grants.c.principal.in_(padded(storable(map(str, found)))))
     for row in connection.execute(statement):
         found[Principal.parse(row.principal)].add(_grant(row))
     return {principal: frozenset(granted) for principal, granted in found.items()}

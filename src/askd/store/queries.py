@@ -11,6 +11,7 @@ from askd.domain import asks as rules
 from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus, CancelReason
 from askd.domain.limits import PAGE
 from askd.domain.sessions import UNJOINED, Turn
+from askd.store.lists import padded, storable
 from askd.store.rows import STATUS_CODES, fitting, to_ask
 from askd.store.tables import asks, payloads, workspaces
 
@@ -41,27 +42,17 @@ class Events:
 _BY_ID = select(asks).where(asks.c.id.in_(bindparam("ids", expanding=True)))
 _PARTS = select(payloads).where(payloads.c.ask_id.in_(bindparam("ids", expanding=True)))
 _REVISION = select(workspaces.c.revision).where(workspaces.c.id == bindparam("workspace_id"))
-_UNJOINED = (
-    select(asks.c.id)
-    .where(
-        asks.c.workspace_id == bindparam("workspace_id"),
-        asks.c.session_id == bindparam("session_id"),
-        asks.c.turn_id == bindparam("turn_id"),
-        asks.c.status.in_([STATUS_CODES[AskStatus.PENDING], STATUS_CODES[AskStatus.CANCELLED]]),
-        (asks.c.cancel_reason == CancelReason.TURN_ENDED.value) | asks.c.cancel_reason.is_(None),
-    )
-    .order_by(asks.c.created_revision)
-    .limit(UNJOINED)
-)
+_REVISIONS = select(workspaces).where(workspaces.c.id.in_(bindparam("ids", expanding=True)))
 _PENDING = asks.c.status == STATUS_CODES[AskStatus.PENDING]
+_RESOLVED = select(asks.c.id).where(asks.c.id.in_(bindparam("ids", expanding=True)), ~_PENDING)
 
 
 def load_asks(connection: Connection, ids: Iterable[str]) -> dict[str, Ask]:
     """The asks with these ids, whole; unknown ids are left out."""
-    wanted = list(ids)
+    wanted = storable(ids)
     if not wanted:
         return {}
-    return {ask.id: ask for ask in _whole(connection, connection.execute(_BY_ID, {"ids": wanted}).all())}
+    return {ask.id: ask for ask in _whole(connection, connection.execute(_BY_ID, {"ids": padded(wanted)}).all())}
 
 
 def _whole(connection: Connection, found: Sequence[Row[Any]]) -> list[Ask]:
@@ -72,7 +63,7 @@ def _whole(connection: Connection, found: Sequence[Row[Any]]) -> list[Ask]:
 def _load_payloads(connection: Connection, ids: Sequence[str]) -> Mapping[str, dict[int, str]]:
     parts: dict[str, dict[int, str]] = {}
     if ids:
-        for ask_id, part, body in connection.execute(_PARTS, {"ids": ids}):
+        for ask_id, part, body in connection.execute(_PARTS, {"ids": padded(ids)}):
             parts.setdefault(ask_id, {})[part] = body
     return parts
 
@@ -82,10 +73,28 @@ def load_revision(connection: Connection, workspace_id: str) -> int:
     return connection.scalar(_REVISION, {"workspace_id": workspace_id}) or 0
 
 
+def load_revisions(connection: Connection, ids: Sequence[str]) -> list[tuple[str, int]]:
+    """The revisions of workspaces, of those in which anything happened yet."""
+    return [(row.id, row.revision) for row in connection.execute(_REVISIONS, {"ids": padded(ids)})]
+
+
+def load_resolved(connection: Connection, ids: Sequence[str]) -> list[str]:
+    """Those of some asks that are resolved."""
+    return list(connection.scalars(_RESOLVED, {"ids": padded(storable(ids))}))
+
+
 def load_unjoined(connection: Connection, turn: Turn) -> list[str]:
     """The first ids of the asks that a turn's end as completed cancelled, or has yet to."""
-    named = {"workspace_id": turn.workspace_id, "session_id": turn.session_id, "turn_id": turn.turn_id}
-    return list(connection.scalars(_UNJOINED, named))
+    named = {"workspace_id": turn.workspace_id, "session_0": turn.session_id, "turn_id": turn.turn_id}
+    return [row.id for row in connection.execute(_unjoined(), named | {"most": UNJOINED})]
+
+
+@lru_cache(1)
+def _unjoined() -> Select[Any]:
+    (where,) = _of(sessions=1, in_turn=True)
+    cancelled = asks.c.status == STATUS_CODES[AskStatus.CANCELLED]
+    ended = asks.c.cancel_reason == CancelReason.TURN_ENDED.value
+    return _merge([_range(where, _PENDING), _range(where, cancelled, ended)])
 
 
 def load_page(connection: Connection, query: AskFilter, after: int, limit: int) -> Page:
@@ -129,10 +138,11 @@ def _snapshot(sessions: int, in_turn: bool) -> Select[Any]:
     return _merge(still + [_range(part, *within(created), since, order=created) for part in parts])
 
 
-def load_events(connection: Connection, query: AskFilter, after: int) -> Events:
-    """The events of a filter among the next EVENT_SPAN revisions, or the first of them that fit a page together;
-    `revision` says how far this read came."""
-    last = min(load_revision(connection, query.workspace_id), after + EVENT_SPAN)
+def load_events(connection: Connection, query: AskFilter, after: int, last: int | None = None) -> Events:
+    """The events of a filter among the next EVENT_SPAN revisions up to `last`, which must be committed (None: up to
+    what is), or the first of them that fit a page together; `revision` says how far this read came."""
+    known = load_revision(connection, query.workspace_id) if last is None else last
+    last = min(known, after + EVENT_SPAN)
     sessions = _sessions(query)
     if sessions is None:
         return Events(events=[], revision=last)

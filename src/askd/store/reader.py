@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -34,7 +35,8 @@ class Reader:
         future: asyncio.Future[Ask | None] = asyncio.get_running_loop().create_future()
         self._wanted.setdefault(ask_id, []).append(future)
         if self._task is None:
-            self._task = asyncio.create_task(self._run(), name="reader")
+            # In a context of its own: the reads of many callers end at no one's deadline.
+            self._task = asyncio.create_task(self._run(), name="reader", context=Context())
         return await future
 
     async def close(self) -> None:

@@ -9,13 +9,14 @@ import fcntl
 import os
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 
-from askd.store.database import StartError, Transaction
+from askd.store.database import Hints, StartError, Transaction
 from askd.store.migrations import upgrade
 
 T = TypeVar("T")
@@ -30,28 +31,37 @@ CACHE = 32 * 1024
 class SqliteDatabase:
     """The embedded database. One server at a time holds its file."""
 
+    writers = 1
+    hints: Hints | None = None
+
     def __init__(self, url: URL, *, beside_server: bool) -> None:
         if not url.database or url.database == ":memory:":
             raise StartError("an SQLite database needs a file")
         path = Path(url.database).absolute()
         self._lock = _open_lock(path)
+        self._writer = _engine(path, "BEGIN IMMEDIATE")
         try:
             held = not _take_lock(self._lock)
             if held and not beside_server:
                 raise StartError(f"another server holds {path}")
-            self._writer = _engine(path, "BEGIN IMMEDIATE")
             if not held:
                 with self._writer.connect() as connection:
                     upgrade(connection)
-        except (DBAPIError, sqlite3.Error) as error:
+        except BaseException as error:
+            self._writer.dispose()
             os.close(self._lock)
-            raise StartError(f"cannot open {path}: {_reason(error)}") from error
-        except StartError:
-            os.close(self._lock)
+            if isinstance(error, DBAPIError | sqlite3.Error):
+                raise StartError(f"cannot open {path}: {_reason(error)}") from error
             raise
         self._readers = _engine(path, "BEGIN")
         self._write_thread = ThreadPoolExecutor(1, "askd-writer")
         self._read_threads = ThreadPoolExecutor(READERS, "askd-reader")
+
+    async def upgrade(self) -> None:
+        """See Database. Opening has done so."""
+
+    async def check(self) -> None:
+        """See Database. Opening has done so."""
 
     async def read(self, transaction: Transaction[T]) -> T:
         """See Database."""
@@ -66,8 +76,13 @@ class SqliteDatabase:
         return await asyncio.get_running_loop().run_in_executor(self._write_thread, self._truncate)
 
     def _truncate(self) -> bool:
-        with self._writer.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            (busy, *_) = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+        # Through the driver, since whatever SQLAlchemy runs is within a transaction, and that hinders a checkpoint.
+        try:
+            with closing(self._writer.raw_connection()) as connection, closing(connection.cursor()) as cursor:
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                (busy, *_) = cursor.fetchone()
+        except sqlite3.Error as error:
+            raise OperationalError(None, None, error) from error
         return not busy
 
     async def close(self) -> None:
@@ -107,7 +122,8 @@ def _take_lock(lock: int) -> bool:
 
 
 def _engine(path: Path, begin: str) -> Engine:
-    engine = create_engine(f"sqlite:///{path}", connect_args={"timeout": BUSY_TIMEOUT / 1000, "isolation_level": None})
+    url = URL.create("sqlite", database=str(path))  # as text, a question mark in the path would end it
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT / 1000, "isolation_level": None})
 
     @event.listens_for(engine, "connect")
     def configure(driver: sqlite3.Connection, _: object) -> None:

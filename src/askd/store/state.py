@@ -18,6 +18,7 @@ from askd.domain.sessions import (
     workspace_of,
 )
 from askd.store import rows
+from askd.store.lists import padded
 from askd.store.queries import load_asks
 from askd.store.tables import asks, payloads, sessions, turns, workspaces
 from askd.store.upserts import insert_missing, upsert
@@ -148,6 +149,8 @@ _LOCK = (
     .order_by(workspaces.c.id)
     .with_for_update()
 )
+_LOCK_FREE = _LOCK.with_for_update(skip_locked=True)
+_THERE = select(workspaces.c.id).where(workspaces.c.id.in_(bindparam("ids", expanding=True)))
 _REQUESTS = select(asks.c.id, asks.c.request_id).where(
     asks.c.workspace_id == bindparam("workspace_id"), asks.c.request_id.in_(bindparam("ids", expanding=True))
 )
@@ -157,12 +160,20 @@ _SESSIONS = select(sessions).where(
 
 
 def _lock(connection: Connection, ids: set[str]) -> dict[str, int]:
-    wanted = {"ids": sorted(ids)}
+    wanted = {"ids": padded(sorted(ids))}
     found = {row.id: row.revision for row in connection.execute(_LOCK, wanted)}
     if missing := ids - found.keys():
         insert_missing(connection, workspaces, [{"id": key, "revision": 0} for key in sorted(missing)])
         found = {row.id: row.revision for row in connection.execute(_LOCK, wanted)}
     return found
+
+
+def find_locked(connection: Connection, ids: set[str]) -> set[str]:
+    """The workspaces whose rows others keep locked. Locks the rest of them for as long as the transaction lasts."""
+    wanted = {"ids": padded(sorted(ids))}
+    free = connection.execute(_LOCK_FREE, wanted)
+    there = connection.execute(_THERE, wanted)
+    return {row.id for row in there} - {row.id for row in free}
 
 
 def _load_requests(connection: Connection, commands: Sequence[Command], state: State) -> None:
@@ -171,7 +182,7 @@ def _load_requests(connection: Connection, commands: Sequence[Command], state: S
         if isinstance(command, CreateAsk) and command.request_id is not None:
             wanted.setdefault(command.access.workspace_id, set()).add(command.request_id.encode())
     for workspace_id, ids in wanted.items():
-        for row in connection.execute(_REQUESTS, {"workspace_id": workspace_id, "ids": sorted(ids)}):
+        for row in connection.execute(_REQUESTS, {"workspace_id": workspace_id, "ids": padded(sorted(ids))}):
             state.requests[workspace_id, row.request_id.decode()] = row.id
 
 
@@ -180,18 +191,16 @@ def _load_sessions(connection: Connection, keys: set[SessionKey], state: State) 
     for workspace_id, session_id in keys:
         wanted.setdefault(workspace_id, []).append(session_id)
     for workspace_id, ids in wanted.items():
-        for row in connection.execute(_SESSIONS, {"workspace_id": workspace_id, "ids": ids}):
+        for row in connection.execute(_SESSIONS, {"workspace_id": workspace_id, "ids": padded(ids)}):
             state.sessions[workspace_id, row.session_id] = rows.to_session(row)
 
 
 def _load_turns(connection: Connection, keys: set[TurnKey], state: State) -> None:
     if not keys:
         return
-    wanted = sorted(keys)
-    size = 1 << (len(wanted) - 1).bit_length()  # few sizes, so few statements: the last key again fills up
-    padded = wanted + wanted[-1:] * (size - len(wanted))
-    named = {f"{name}{index}": part for index, key in enumerate(padded) for name, part in zip("wst", key, strict=True)}
-    for row in connection.execute(_turns(size), named):
+    wanted = padded(sorted(keys))
+    named = {f"{name}{index}": part for index, key in enumerate(wanted) for name, part in zip("wst", key, strict=True)}
+    for row in connection.execute(_turns(len(wanted)), named):
         turn = rows.to_turn(row)
         state.turns[turn.workspace_id, turn.session_id, turn.turn_id] = turn
 

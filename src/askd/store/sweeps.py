@@ -4,6 +4,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from askd.domain.asks import AskStatus
 from askd.domain.sessions import Session, Turn
+from askd.store.lists import padded
 from askd.store.rows import STATUS_CODES, fitting, to_session, to_turn
 from askd.store.tables import asks, payloads, sessions, turns
 
@@ -56,9 +57,11 @@ def erase_payloads(connection: Connection, resolved_before: int) -> set[str]:
     """Erase the payloads of a chunk of asks resolved before a time. Returns their workspaces."""
     statement = select(asks.c.id, asks.c.workspace_id, asks.c.payload_bytes)
     statement = statement.where(asks.c.resolved_at < resolved_before, asks.c.payload_expired == 0)
-    found = fitting(connection.execute(statement.order_by(asks.c.resolved_at).limit(CHUNK)).all(), CHUNK_BYTES)
+    # Other servers erase, too: each takes what no other has locked.
+    statement = statement.order_by(asks.c.resolved_at).limit(CHUNK).with_for_update(skip_locked=True)
+    found = fitting(connection.execute(statement).all(), CHUNK_BYTES)
     ids = [row.id for row in found]
     if ids:
-        connection.execute(delete(payloads).where(payloads.c.ask_id.in_(ids)))
-        connection.execute(update(asks).where(asks.c.id.in_(ids)).values(payload_expired=1, payload_bytes=0))
+        connection.execute(delete(payloads).where(payloads.c.ask_id.in_(padded(ids))))
+        connection.execute(update(asks).where(asks.c.id.in_(padded(ids))).values(payload_expired=1, payload_bytes=0))
     return {row.workspace_id for row in found}

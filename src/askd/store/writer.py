@@ -2,8 +2,9 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
+from zlib import crc32
 
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
@@ -11,33 +12,43 @@ from askd.domain.asks import AskEvent
 from askd.domain.errors import AskdError, unavailable
 from askd.domain.sessions import Command
 from askd.store.batch import Outcome, apply
-from askd.store.database import Database, refusal
+from askd.store.database import Database, LockedError
+from askd.store.lanes import Aside, Lane, Waiting
+from askd.store.state import find_locked
 
 log = logging.getLogger(__name__)
 
-#: Commands that may wait; one more is refused as unavailable.
+#: Commands that may wait in a lane; one more is refused as unavailable.
 QUEUE = 4096
 #: Commands in one transaction: bounds how long a command waits behind others.
 BATCH = 256
 
 Clock = Callable[[], int]
 Publish = Callable[[Sequence[AskEvent]], None]
-_Waiting = tuple[Command, asyncio.Future[Outcome]]
 
 
 class Writer:
-    """Commits commands in the order they came. `publish` hears of every event once its commit is done."""
+    """Commits commands, those of a workspace in the order they came. `publish` hears of every event once its commit is
+    done.
+
+    A workspace has its lane, by a hash that all servers share, and each lane commits a batch at a time. A workspace
+    whose row somebody keeps locked is set aside, where its commands are tried on their own and stop no other.
+    """
 
     def __init__(self, database: Database, clock: Clock, publish: Publish) -> None:
         self._database = database
         self._clock = clock
         self._publish = publish
-        self._queue: deque[_Waiting] = deque()
-        self._filled = asyncio.Event()
         self._closed = False
         #: Whether the last write failed for a reason of the database's.
         self.failing = False
-        self._task = asyncio.create_task(self._run(), name="writer")
+        self._lanes = [Lane(self._take_and_commit, f"writer {number}") for number in range(database.writers)]
+        self._aside = Aside(self._commit_aside, lambda waiting: self._lane(waiting.workspace_id).put_first(waiting))
+
+    @property
+    def waiting(self) -> int:
+        """How many commands wait for their turn."""
+        return sum(len(lane.queue) for lane in self._lanes) + len(self._aside)
 
     async def submit(self, command: Command) -> Outcome:
         """Hand over a command and wait for what becomes of it. Raises AskdError.
@@ -46,80 +57,115 @@ class Writer:
         """
         if self._closed:
             raise unavailable("the server is draining")
-        if len(self._queue) >= QUEUE:
-            raise unavailable("too many changes are waiting")
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        self._queue.append((command, future))
-        self._filled.set()
-        return await future
+        waiting = Waiting(command)
+        if waiting.workspace_id in self._aside:
+            self._aside.put(waiting)
+        else:
+            lane = self._lane(waiting.workspace_id)
+            if len(lane.queue) >= QUEUE:
+                raise unavailable("too many changes are waiting")
+            lane.put(waiting)
+        return await waiting.future
+
+    def _lane(self, workspace_id: str) -> Lane:
+        return self._lanes[crc32(workspace_id.encode(errors="replace")) % len(self._lanes)]
 
     async def close(self) -> None:
         """Refuse new commands and finish those that wait."""
         self._closed = True
-        self._filled.set()
-        await self._task
+        self._aside.finish()
+        for lane in self._lanes:
+            await lane.close()
+        await self._aside.close()
 
-    async def _run(self) -> None:
-        while self._queue or not self._closed:
-            await self._filled.wait()
-            if batch := self._take():
-                await self._commit(batch)
-            elif not self._queue and not self._closed:
-                self._filled.clear()
+    async def _take_and_commit(self, lane: Lane) -> None:
+        batch = []
+        for waiting in lane.take(BATCH):
+            if waiting.workspace_id in self._aside:  # where those before it wait
+                self._aside.put(waiting)
+            else:
+                batch.append(waiting)
+        if batch:
+            await self._commit(batch)
 
-    def _take(self) -> list[_Waiting]:
-        taken = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH))]
-        return [waiting for waiting in taken if not waiting[1].cancelled()]
-
-    async def _commit(self, batch: list[_Waiting]) -> None:
+    async def _commit(self, batch: list[Waiting]) -> None:
         try:
-            await self._attempt(batch, uncertain=False)
+            await self._attempt(batch)
+        except LockedError:
+            await self._set_aside(batch)
         except Exception as error:  # a batch must not end the writer
             self._note(error)
             await self._retry(batch)
 
-    async def _retry(self, batch: list[_Waiting]) -> None:
+    async def _set_aside(self, batch: list[Waiting]) -> None:
+        """Put the commands of locked workspaces aside and commit the others without them."""
+        locked = await self._find_locked({waiting.workspace_id for waiting in batch})
+        for waiting in batch:
+            if waiting.workspace_id in locked:
+                self._aside.put(waiting)
+        if free := [waiting for waiting in batch if waiting.workspace_id not in locked]:
+            await self._commit(free)
+
+    async def _find_locked(self, ids: set[str]) -> set[str]:
+        """Which workspaces are locked. All of them, where that cannot be told: aside, each is tried alone."""
+        try:
+            found = await self._database.write(partial(find_locked, ids=ids)) if len(ids) > 1 else ids
+        except SQLAlchemyError:
+            return ids
+        return found or ids
+
+    async def _commit_aside(self, batch: list[Waiting]) -> bool:
+        """Commit commands of one workspace. Returns False where it is locked."""
+        try:
+            await self._attempt(batch)
+        except LockedError:
+            return False
+        except Exception as error:  # as above
+            self._note(error)
+            await self._retry(batch)
+        return True
+
+    async def _retry(self, batch: list[Waiting]) -> None:
         """One at a time, so that one bad command hurts nobody else; each looks whether it was committed after all.
         Where the database is away they fail together: it would keep each waiting in turn."""
         away: Exception | None = None
         for waiting in batch:
+            waiting.uncertain = True
             try:
                 if away is None:
-                    await self._attempt([waiting], uncertain=True)
+                    await self._attempt([waiting])
                     continue
+            except LockedError:
+                self._aside.put(waiting)
             except Exception as error:
                 self._note(error)
-                _fail(waiting[1], error)
+                waiting.fail(error)
                 away = error if isinstance(error, OperationalError) else None
             else:
-                _fail(waiting[1], away)
+                waiting.fail(away)
 
-    async def _attempt(self, batch: list[_Waiting], *, uncertain: bool) -> None:
-        commands = [command for command, _ in batch]
+    async def _attempt(self, batch: list[Waiting]) -> None:
+        commands = [waiting.command for waiting in batch]
+        uncertain = any(waiting.uncertain for waiting in batch)
         now = self._clock()
         applied = await self._database.write(lambda connection: apply(connection, commands, now, uncertain=uncertain))
         self.failing = False
         # Published first: whoever is told of its own change finds the watchers told, too.
         self._publish(applied.events)
-        for (_, future), outcome in zip(batch, applied.outcomes, strict=True):
-            if not future.done():
-                _complete(future, outcome)
+        for waiting, outcome in zip(batch, applied.outcomes, strict=True):
+            if not waiting.future.done():
+                _complete(waiting.future, outcome)
 
     def _note(self, error: Exception) -> None:
         self.failing = self.failing or isinstance(error, SQLAlchemyError)
         log.error("a write failed: %s", describe(error))
 
 
-def _complete(future: asyncio.Future[Outcome], outcome: Outcome | AskdError) -> None:
+def _complete(future: "asyncio.Future[Outcome]", outcome: Outcome | AskdError) -> None:
     if isinstance(outcome, AskdError):
         future.set_exception(outcome)
     else:
         future.set_result(outcome)
-
-
-def _fail(future: asyncio.Future[Outcome], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(refusal(error))
 
 
 def describe(error: Exception) -> str:
