@@ -107,11 +107,6 @@ def _variable(value: str, info: ValidationInfo) -> str:
     return value
 
 
-def _output(value: str, info: ValidationInfo) -> str:
-    compatible = info.data.get("kind") == "openai" and info.data.get("base_url")
-    return value or ("schema" if compatible else "tool")
-
-
 def _key(value: str, variable: str) -> str:
     if not value:
         raise ValueError(f"the environment variable {variable} is not set")
@@ -210,15 +205,15 @@ class Audit(_Section):
 
 
 class Provider(_Section):
-    """`[consult.providers.ID]`. `timeout` is in seconds. `output` says how a model is made to return advice: by calling
-    a tool, or by a JSON Schema of its response; by default the latter where a server only speaks as OpenAI does."""
+    """`[consult.providers.ID]`. `timeout` is in seconds. `output` says how models are made to return advice: by a JSON
+    Schema of the response or by calling a tool; without it, by a schema where the model is known to take one."""
 
     kind: Literal["openai", "anthropic", "google"]
     base_url: Annotated[str, AfterValidator(_base_url)] = ""
     api_key_env: Annotated[str, AfterValidator(_variable), Field(validate_default=True)] = ""
     models: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
     timeout: Annotated[Seconds, Field(gt=0, le=3600)] = 60.0
-    output: Annotated[Literal["tool", "schema", ""], AfterValidator(_output), Field(validate_default=True)] = ""
+    output: Literal["schema", "tool"] | None = None
     _api_key: SecretStr = PrivateAttr(SecretStr(""))
 
     @property

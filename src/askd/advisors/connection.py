@@ -40,7 +40,7 @@ ADDRESSES = {
 class Connection:
     """A provider's models over one pool of HTTP connections."""
 
-    def __init__(self, client: httpx2.AsyncClient, model: Callable[[str], Model], output: str) -> None:
+    def __init__(self, client: httpx2.AsyncClient, model: Callable[[str], Model], output: str | None) -> None:
         self._client = client
         self._model = cache(model)
         self._output = output
@@ -50,9 +50,10 @@ class Connection:
         request = ModelRequest(
             parts=[SystemPromptPart(prompt.instructions(consultation)), UserPromptPart(prompt.document(consultation))]
         )
-        parameters = _parameters(self._output, len(consultation.questions))
         try:
-            response = await model_request(self._model(model_id), [request], model_request_parameters=parameters)
+            model = self._model(model_id)
+            parameters = _parameters(self._output or _known_output(model), len(consultation.questions))
+            response = await model_request(model, [request], model_request_parameters=parameters)
         except Exception as error:  # adapters meet what they do not expect in all the ways there are
             # Nothing but its kind: the texts of errors hold what was asked and answered.
             log.info("a call to %s failed: %s", model_id, type(error).__name__)
@@ -62,6 +63,10 @@ class Connection:
     async def close(self) -> None:
         """Close the HTTP connections."""
         await self._client.aclose()
+
+
+def _known_output(model: Model) -> str:
+    return "schema" if model.profile.get("supports_json_schema_output") else "tool"
 
 
 def _parameters(output: str, count: int) -> ModelRequestParameters:
@@ -75,7 +80,7 @@ def _parameters(output: str, count: int) -> ModelRequestParameters:
 
 def connect(provider_id: str, provider: Provider) -> Connection:
     """A connection to a provider; nothing is sent yet."""
-    client = open_client(provider.timeout)
+    client = open_client()
     model = _MODELS[provider.kind](provider_id, provider, client)
     return Connection(client, model, provider.output)
 
@@ -90,7 +95,7 @@ def _openai(provider_id: str, provider: Provider, client: httpx2.AsyncClient) ->
         base_url=provider.base_url or ADDRESSES["openai"],
         api_key=provider.api_key or "none",  # what needs no key is sent this
         http_client=client,
-        timeout=provider.timeout,
+        timeout=None,
         max_retries=0,
     )
     if provider.base_url:
@@ -110,7 +115,7 @@ def _anthropic(_: str, provider: Provider, client: httpx2.AsyncClient) -> Callab
         base_url=provider.base_url or ADDRESSES["anthropic"],
         api_key=provider.api_key or "none",
         http_client=client,
-        timeout=provider.timeout,
+        timeout=None,
         max_retries=0,
     )
     own = AnthropicProvider(anthropic_client=sdk)

@@ -4,12 +4,14 @@ from typing import Any, Literal, TypedDict
 
 from google.protobuf.duration_pb2 import Duration
 
+from askd.domain import limits
 from askd.domain.answers import Submission
 from askd.domain.canonical import Json
-from askd.domain.errors import AskdError, Code
+from askd.domain.errors import AskdError, Code, over_limit
 from askd.domain.parsing import parse_question
+from askd.domain.questions import Question
 from askd.gateway import schemas_a as schemas
-from askd.gateway.exchange import Exchange
+from askd.gateway.exchange import Exchange, encode_json
 from askd.gateway.fields import Fields
 from askd.gateway.refusals import RefusalError, invalid
 from askd.gateway.routing import Dialect, Route
@@ -141,12 +143,19 @@ def _submissions(values: Json) -> list[Submission]:
 async def create_ask(exchange: Exchange) -> None:
     """POST …/asks."""
     fields = Fields(await exchange.json(), "", {"question", "requestId", "expiresIn"})
-    question = content.question_to_proto(parse_question(fields.required("question"), "question"))
+    question = content.question_to_proto(_question(fields.required("question")))
     request = rpc.AskRequest(
         **_turn(exchange), questions=[question], request_id=_request_id(fields), expires_in=fields.span("expiresIn")
     )
     response = await exchange.upstream.call(exchange.upstream.asks.Ask, request, exchange)
     await exchange.reply(201, ask_to_json(response.ask))
+
+
+def _question(value: Json) -> Question:
+    """The question. One that is far too large is refused here: as protobuf it may be larger than a call can carry."""
+    if (size := len(encode_json(value))) > 2 * limits.QUESTION:
+        raise over_limit("question", size, limits.QUESTION, "bytes of JSON")
+    return parse_question(value, "question")
 
 
 def _request_id(fields: Fields) -> str:
@@ -174,6 +183,7 @@ _FIELDS = {
     "answer_id": "answerId",
     "request_id": "requestId",
     "expires_in": "expiresIn",
+    "questions": "question",
     "workspace_id": "workspace",
 }
 

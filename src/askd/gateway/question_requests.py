@@ -12,6 +12,8 @@ from askd.gateway.refusals import RefusalError, invalid
 from askd.v1 import ask_pb2 as pb
 from askd.v1 import ask_service_pb2 as rpc
 
+# Small at first, so that a long list begins to flow at once.
+_FIRST_PAGE = 20
 _PAGE = 100
 # Large enough to cost little a byte, small enough to flow.
 _PIECE_BYTES = 64 * 1024
@@ -24,7 +26,7 @@ async def list_pending(exchange: Exchange, workspace_id: str) -> None:
 
     A later page that fails breaks the response off.
     """
-    request = rpc.ListAsksRequest(workspace_id=workspace_id, statuses=[pb.ASK_STATUS_PENDING], limit=_PAGE)
+    request = rpc.ListAsksRequest(workspace_id=workspace_id, statuses=[pb.ASK_STATUS_PENDING], limit=_FIRST_PAGE)
     page = await exchange.upstream.call(exchange.upstream.asks.ListAsks, request, exchange)
     await exchange.start_json()
     separator = b"["
@@ -34,7 +36,7 @@ async def list_pending(exchange: Exchange, workspace_id: str) -> None:
             separator = b","
         if not page.next_cursor:
             break
-        request.cursor = page.next_cursor
+        request.cursor, request.limit = page.next_cursor, _PAGE
         page = await exchange.upstream.call(exchange.upstream.asks.ListAsks, request, exchange)
     await exchange.finish(b"]" if separator == b"," else b"[]")
 

@@ -122,7 +122,7 @@ class Dispatcher(BaseRoute):
         refusal = _refusal(error)
         if exchange.status:
             # A response that has begun can only break off, which the client can tell from its end.
-            _log.warning("a response of %s broke off: %s", scope["path"], refusal.code)
+            _log.warning("a response of %s broke off: %s", exchange.route, refusal.code)
             return
         first = scope["raw_path"].split(b"/", 2)[1:2]
         shape = self._shapes.get(first[0].decode("latin-1") if first else "", self._default)

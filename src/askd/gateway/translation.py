@@ -5,18 +5,17 @@ array of labels.
 """
 
 import re
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from askd.domain import canonical
-from askd.domain.answers import answer_invalid
+from askd.domain import canonical, labels
+from askd.domain.answers import Submission, answer_invalid
 from askd.domain.canonical import Json
 from askd.domain.text import is_blank
 from askd.gateway.fields import Fields
-from askd.gateway.refusals import RefusalError, invalid, shorten
+from askd.gateway.refusals import RefusalError, invalid
 from askd.v1 import ask_pb2 as pb
-from askd.wire import values
+from askd.wire import content, values
 
 _QUESTION = frozenset({"question", "header", "options", "multiple", "custom"})
 _OPTION = frozenset({"label", "description"})
@@ -97,75 +96,24 @@ def _part_text(part: pb.ContentPart) -> str:
 def submissions(answers: Sequence[Json], questions: Sequence[pb.Question]) -> list[pb.AnswerSubmission]:
     """The submissions that arrays of labels mean; anything that means none is answer_invalid."""
     return [
-        _submission(labels, question, index)
-        for index, (labels, question) in enumerate(zip(answers, questions, strict=True))
+        content.submission_to_proto(_submission(_texts(item, index), question, index))
+        for index, (item, question) in enumerate(zip(answers, questions, strict=True))
     ]
 
 
-def _submission(labels: Json, question: pb.Question, index: int) -> pb.AnswerSubmission:
-    texts = _texts(labels, index)
+def _submission(texts: Sequence[str], question: pb.Question, index: int) -> Submission:
     if question.WhichOneof("kind") == "text":
-        return pb.AnswerSubmission(text=_one_free_text(texts, index))
-    selected, free = _match_all(texts, question.choice, index)
-    choice = pb.ChoiceSubmission(selected_ids=selected)
-    if free:
-        choice.custom = _one_free_text(free, index)
-        if not question.choice.allow_custom:
-            raise answer_invalid(index, f'"{shorten(choice.custom, 100)}" is no option')
-    return pb.AnswerSubmission(choice=choice)
+        return labels.free_text(texts, index)
+    return labels.choose(texts, question.choice, index)
 
 
-def _texts(labels: Json, index: int) -> list[str]:
-    if not isinstance(labels, list):
+def _texts(value: Json, index: int) -> list[str]:
+    if not isinstance(value, list):
         raise answer_invalid(index, "must be an array of labels")
-    for position, label in enumerate(labels):
-        if not isinstance(label, str):
+    for position, item in enumerate(value):
+        if not isinstance(item, str):
             raise answer_invalid(index, f"the label at {position} must be a string")
-    if not labels:
-        raise answer_invalid(index, "at least one label is required")
-    return [label for label in labels if isinstance(label, str)]
-
-
-def _one_free_text(texts: Sequence[str], index: int) -> str:
-    if len(texts) > 1:
-        raise answer_invalid(index, "at most one answer may be in the person's own words")
-    return texts[0]
-
-
-def _match_all(texts: Sequence[str], choice: pb.ChoiceQuestion, index: int) -> tuple[list[str], list[str]]:
-    """The ids that the texts select, and the texts that select nothing."""
-    labels = _Labels(choice)
-    selected: list[str] = []
-    free: list[str] = []
-    for text in texts:
-        ids = labels.find(text)
-        if len(ids) > 1:
-            raise answer_invalid(index, f'several options are called "{shorten(text, 100)}"; name the option by its id')
-        (selected if ids else free).extend(ids or [text])
-    return selected, free
-
-
-class _Labels:
-    """The options of a question by what people call them."""
-
-    def __init__(self, choice: pb.ChoiceQuestion) -> None:
-        self._exact: dict[str, list[str]] = {}
-        self._normal: dict[str, list[str]] = {}
-        for option in choice.options:
-            self._exact.setdefault(option.label, []).append(option.id)
-            self._normal.setdefault(_normalize(option.label), []).append(option.id)
-        # Where labels repeat, ids tell their options apart.
-        repeat = len(self._normal) < len(choice.options)
-        self._ids = {option.id for option in choice.options} if repeat else set()
-
-    def find(self, text: str) -> list[str]:
-        """The ids of the options that a text may mean."""
-        found = self._exact.get(text) or self._normal.get(_normalize(text))
-        return found or ([text] if text in self._ids else [])
-
-
-def _normalize(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
+    return [item for item in value if isinstance(item, str)]
 
 
 def answers_to_json(ask: pb.AskState) -> list[list[str]]:
@@ -176,9 +124,8 @@ def answers_to_json(ask: pb.AskState) -> list[list[str]]:
 def _answer_labels(answer: pb.Answer, question: pb.Question) -> list[str]:
     if answer.WhichOneof("kind") == "text":
         return [answer.text]
-    labels = {option.id: option.label for option in question.choice.options}
-    chosen = [labels.get(selection.id, selection.id) for selection in answer.choice.selected]
-    return chosen + ([answer.choice.custom] if answer.choice.HasField("custom") else [])
+    names = {option.id: option.label for option in question.choice.options}
+    return _named([selection.id for selection in answer.choice.selected], names, answer.choice)
 
 
 def replies(messages: Sequence[pb.AnswerSubmission], questions: Sequence[pb.Question]) -> list[list[str]]:
@@ -189,17 +136,13 @@ def replies(messages: Sequence[pb.AnswerSubmission], questions: Sequence[pb.Ques
 def _reply(message: pb.AnswerSubmission, question: pb.Question) -> list[str]:
     if message.WhichOneof("kind") == "text":
         return [message.text]
-    names = _names(question.choice)
-    chosen = [names.get(identifier, identifier) for identifier in message.choice.selected_ids]
-    return chosen + ([message.choice.custom] if message.choice.HasField("custom") else [])
+    known = labels.Labels(question.choice.options)
+    names = {option.id: known.name(option) for option in question.choice.options}
+    return _named(message.choice.selected_ids, names, message.choice)
 
 
-def _names(choice: pb.ChoiceQuestion) -> dict[str, str]:
-    """What to call each option by in a reply, by id."""
-    labels = _Labels(choice)
-    return {
-        option.id: option.label if labels.find(option.label) == [option.id] else option.id for option in choice.options
-    }
+def _named(ids: Iterable[str], names: Mapping[str, str], choice: pb.ChoiceAnswer | pb.ChoiceSubmission) -> list[str]:
+    return [names[identifier] for identifier in ids] + ([choice.custom] if choice.HasField("custom") else [])
 
 
 # --- what things are called ---

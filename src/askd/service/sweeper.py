@@ -7,6 +7,9 @@ may do any of it: every change is a command that finds out under the workspace's
 import asyncio
 import logging
 import random
+import time
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from askd.domain.asks import CancelAsks, CancelReason
 from askd.domain.errors import AskdError
@@ -18,12 +21,22 @@ from askd.store.database import Database, refusing
 from askd.store.reader import Reader
 from askd.store.writer import Clock, Writer, describe
 
+T = TypeVar("T")
+
 log = logging.getLogger(__name__)
 
 #: Seconds between sweeps; an ask is cancelled within two of its time.
 PERIOD = 1.0
 #: Microseconds by which the clocks of servers may differ: another may erase so much earlier.
 _SKEW = 60_000_000
+
+
+async def _paced(chunk: Awaitable[T], rest: float) -> T:
+    """Do a chunk, then rest `rest` times as long as it took: a backlog leaves a good part of the server to others."""
+    started = time.monotonic()
+    result = await chunk
+    await asyncio.sleep((time.monotonic() - started) * rest)
+    return result
 
 
 class Sweeper:
@@ -83,9 +96,8 @@ class Sweeper:
         self, workspace_id: str, ids: list[str], reason: CancelReason, end: Session | Turn | None
     ) -> None:
         by = end.ended_by if end else None
-        await self._writer.submit(
-            CancelAsks(workspace_id=workspace_id, id=new_ulid(), ask_ids=ids, reason=reason, by=by)
-        )
+        command = CancelAsks(workspace_id=workspace_id, id=new_ulid(), ask_ids=ids, reason=reason, by=by)
+        await _paced(self._writer.submit(command), rest=1.0)
 
     async def _erase(self) -> None:
         if not self._retention:
@@ -93,8 +105,8 @@ class Sweeper:
         before = self._clock() - self._retention
         self._hub.forget_before(before + _SKEW)
         with refusing():
-            while workspaces := await self._database.write(
-                lambda connection: sweeps.erase_payloads(connection, before)
+            while workspaces := await _paced(
+                self._database.write(lambda connection: sweeps.erase_payloads(connection, before)), rest=3.0
             ):
                 self._scrubbed = False
                 self._hub.forget(workspaces)

@@ -80,7 +80,7 @@ class SqliteDatabase:
         try:
             with closing(self._writer.raw_connection()) as connection, closing(connection.cursor()) as cursor:
                 cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-                (busy, *_) = cursor.fetchone()
+                ((busy, *_),) = cursor.fetchall()
         except sqlite3.Error as error:
             raise OperationalError(None, None, error) from error
         return not busy

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sqlalchemy import Connection, TextClause, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, TextualSelect, bindparam, func, insert, select, text, update
 
 from askd.domain.asks import Ask, AskDraft, AskEvent, AskStatus, CancelAsks, CreateAsk, ResolveAsk, created, resolved
 from askd.domain.sessions import (
@@ -206,13 +206,15 @@ def _load_turns(connection: Connection, keys: set[TurnKey], state: State) -> Non
 
 
 @lru_cache
-def _turns(size: int) -> TextClause:
+def _turns(size: int) -> TextualSelect:
     # Joined to a table of keys, because SQLite takes no index for a row value IN a list.
     keys = ", ".join(f"(:w{index}, :s{index}, :t{index})" for index in range(size))
-    return text(
-        f"WITH wanted (w, s, t) AS (VALUES {keys}) SELECT turns.* FROM wanted JOIN turns"  # noqa: S608
+    columns = ", ".join(f"turns.{column.name}" for column in turns.c)
+    statement = text(
+        f"WITH wanted (w, s, t) AS (VALUES {keys}) SELECT {columns} FROM wanted JOIN turns"  # noqa: S608
         " ON turns.workspace_id = wanted.w AND turns.session_id = wanted.s AND turns.turn_id = wanted.t"
     )
+    return statement.columns(*turns.c)
 
 
 def _load_pending(connection: Connection, key: tuple[str, ...]) -> tuple[list[str], int]:
@@ -227,6 +229,8 @@ def _load_pending(connection: Connection, key: tuple[str, ...]) -> tuple[list[st
 
 # --- writing ---
 
+_INSERT_ASKS = insert(asks)
+_INSERT_PARTS = insert(payloads)
 _RESOLVE = (
     update(asks)
     .where(asks.c.id == bindparam("ask_id"))
@@ -251,11 +255,11 @@ def write(connection: Connection, state: State) -> None:
     parts = [rows.question_part(ask) for ask in state.created]
     parts += [part for ask in state.resolved for part in rows.resolution_parts(ask)]
     if state.created:
-        connection.execute(insert(asks), [rows.created(ask) for ask in state.created])
+        connection.execute(_INSERT_ASKS, [rows.created(ask) for ask in state.created])
     if state.resolved:
         connection.execute(_RESOLVE, [rows.resolved(ask) for ask in state.resolved])
     if parts:
-        connection.execute(insert(payloads), parts)
+        connection.execute(_INSERT_PARTS, parts)
     if state.changed_sessions:
         changed = [state.sessions[key] for key in sorted(state.changed_sessions)]
         upsert(connection, sessions, [rows.session_row(session) for session in changed])

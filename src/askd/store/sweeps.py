@@ -9,7 +9,7 @@ from askd.store.rows import STATUS_CODES, fitting, to_session, to_turn
 from askd.store.tables import asks, payloads, sessions, turns
 
 #: Asks in one chunk, and the bytes of payload that they may have: a chunk delays other changes by one batch.
-CHUNK = 100
+CHUNK = 25
 CHUNK_BYTES = 4 * 1024 * 1024
 
 _PENDING = asks.c.status == STATUS_CODES[AskStatus.PENDING]
