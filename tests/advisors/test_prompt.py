@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.domain.strategies import examples
 
 from askd.advisors import prompt
 from askd.domain.advice import Consultation
@@ -73,6 +74,7 @@ texts = st.text() | st.sampled_from(
 values = st.recursive(texts | st.booleans() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(texts, inner))
 
 
+@examples(100)
 @given(texts, values)
 def test_every_text_reads_back_and_none_holds_a_control_token(text: str, value: Any) -> None:
     options = (Option(id="a", label=text, value=1, description=text),)

@@ -49,7 +49,7 @@ def test_a_local_provider_needs_neither_key_nor_rate(tmp_path: Path) -> None:
     consult = load(written(tmp_path, LOCAL), {}).consult
     provider = consult.providers["ollama"]
     assert consult.rate == Rate(20, 60)
-    assert (provider.api_key, provider.timeout, provider.output) == ("", 60, "schema")
+    assert (provider.api_key, provider.timeout, provider.output) == ("", 60, None)
 
 
 @pytest.mark.parametrize(

@@ -173,3 +173,26 @@ async def test_an_anthropic_model_is_given_room(tmp_path: Path) -> None:
         ask = await place.ask()
         await place.consult(ask.id)
         assert place.provider.requests[0].body["max_tokens"] == 8192
+
+
+@pytest.mark.parametrize(("model", "field"), [("llama3.2", "response_format"), ("meta-llama/llama-3.3", "tools")])
+async def test_without_a_setting_it_depends_on_what_the_model_is_known_to_take(
+    tmp_path: Path, model: str, field: str
+) -> None:
+    async with advised(tmp_path, reply(CHAT.advice()), models=[model]) as place:
+        ask = await place.ask()
+        await place.consult(ask.id, model_id=model)
+        body = place.provider.requests[0].body
+        assert field in body
+        assert ({"response_format", "tools"} - {field}).isdisjoint(body)
+
+
+async def test_a_model_that_is_known_not_to_take_a_schema_is_not_called_with_one(tmp_path: Path) -> None:
+    async with advised(tmp_path, reply(ANTHROPIC.advice()), wire=ANTHROPIC, output="schema") as place:
+        ask = await place.ask()
+        refused = await place.refused(place.consult(ask.id))
+        assert (refused.reason, refused.message) == (
+            "provider_unavailable",
+            "the model cannot be consulted in this way",
+        )
+        assert place.provider.requests == []

@@ -102,14 +102,13 @@ class ChatTool(Chat):
 
 
 class Responses(Wire):
-    """OpenAI's responses, which are used at OpenAI's own address alone."""
+    """OpenAI's responses, with a JSON Schema. They are used at OpenAI's own address alone."""
 
     def provider(self, address: str, **settings: Any) -> dict[str, Any]:
         return super().provider(address, **settings) | {"base_url": ""}
 
     def output(self, output: Any) -> Any:
-        call = {"type": "function_call", "id": "f", "call_id": "t", "name": "advice", "arguments": json.dumps(output)}
-        return self._response(call | {"status": "completed"})
+        return self.text(json.dumps(output))
 
     def text(self, text: str, **fields: Any) -> Any:
         return self._message({"type": "output_text", "text": text, "annotations": []}, **fields)
@@ -154,7 +153,7 @@ class Responses(Wire):
 
 
 class Anthropic(Wire):
-    """Anthropic's messages."""
+    """Anthropic's messages, with a tool, since what the model can do is not known."""
 
     def output(self, output: Any) -> Any:
         return self._response(
@@ -188,7 +187,7 @@ class Anthropic(Wire):
 
 
 class Google(Wire):
-    """Google's generateContent."""
+    """Google's generateContent, with a tool."""
 
     def output(self, output: Any) -> Any:
         return self._response({"functionCall": {"name": "advice", "args": output}})
@@ -231,5 +230,5 @@ CHAT = Chat("chat", {"kind": "openai"}, "/v1")
 CHAT_TOOL = ChatTool("chat-tool", {"kind": "openai", "output": "tool"}, "/v1")
 RESPONSES = Responses("responses", {"kind": "openai"})
 ANTHROPIC = Anthropic("anthropic", {"kind": "anthropic"})
-GOOGLE = Google("google", {"kind": "google"})
+GOOGLE = Google("google", {"kind": "google", "output": "tool"})
 WIRES = (CHAT, CHAT_TOOL, RESPONSES, ANTHROPIC, GOOGLE)

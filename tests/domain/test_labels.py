@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.domain.strategies import examples
 
 from askd.domain import labels
 from askd.domain.answers import ChoiceSubmission, resolve_all
@@ -86,6 +87,7 @@ def test_a_message_is_read_as_a_domain_object_is() -> None:
     assert labels.choose(["No", "perhaps"], message, 0) == selected("b", custom="perhaps")
 
 
+@examples(100)
 @given(st.lists(st.sampled_from(["a", "b", COMPOSED, DECOMPOSED, ""]), min_size=1, max_size=6), st.data())
 def test_the_name_of_an_option_means_it_and_nothing_else(names: list[str], data: st.DataObject) -> None:
     question = choice(*[(f"id {index}", name) for index, name in enumerate(names)])
