@@ -50,7 +50,8 @@ async def test_too_large_in_the_forms_of_the_other_dialects(place: Place) -> Non
 @pytest.mark.parametrize(
     "kind",
     [
-        "application/json", "application/json;charset=utf-8", 'application/json; charset="UTF-8"', "Application/JSON",
+        "application/json", "application/json;charset=utf-8", "application/json; v=1; charset=utf8",
+        'application/json; charset="UTF-8"', "Application/JSON",
     ],
 )  # fmt: skip
 async def test_types_that_are_json(place: Place, kind: str) -> None:

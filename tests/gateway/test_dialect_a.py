@@ -1,6 +1,7 @@
 """Dialect A beyond its documentation: several questions, waiting, paging, the order of checks, errors."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from tests.gateway.places import Place, asks
 from tests.questions import choice_question, chosen, json_question, text, text_question
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+JSON = {"content-type": "application/json"}
 
 
 async def answer(place: Place, ask_id: str, **body: Any) -> tuple[int, Any]:
@@ -164,6 +167,16 @@ async def test_a_value_beyond_20_levels_is_refused_by_its_path(place: Place) -> 
     refused = await place.http.post(asks(), json={"question": question})
     assert refused.status_code == 400
     assert refused.json()["error"]["details"]["field"].startswith("question.prompt[0].value")
+
+
+@pytest.mark.parametrize("count", [130_000, 400_000])
+async def test_a_value_that_grows_beyond_a_message_is_over_its_limit(place: Place, count: int) -> None:
+    """Numbers take six times their JSON as protobuf: a large array of them was answered as if the server were full."""
+    question = {"prompt": [{"type": "json", "value": [1] * count}], "type": "text"}
+    response = await place.http.post(asks(), content=json.dumps({"question": question}), headers=JSON)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (400, "content_limit_exceeded")
+    assert error["details"] == {"field": "question"}
 
 
 @pytest.mark.parametrize(

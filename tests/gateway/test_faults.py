@@ -170,6 +170,20 @@ async def fully_read(http: httpx.AsyncClient, method: str, url: str, body: Any) 
             pass
 
 
+async def test_a_call_carries_the_callers_credential_and_address() -> None:
+    seen: list[tuple[str, Any]] = []
+
+    class Looking(Script):
+        async def reply(self, request: Any, context: Any) -> Any:
+            seen.extend(context.invocation_metadata())
+            return rpc.ListAsksResponse()
+
+    async with in_front_of(ListAsks=Looking()) as http:
+        await http.get(asks(), headers={"askd-peer": "198.51.100.1"})
+    assert ("authorization", "Bearer x") in seen
+    assert [value for key, value in seen if key == "askd-peer"] == ["127.0.0.1"]
+
+
 async def test_a_list_whose_later_page_fails_breaks_off(caplog: pytest.LogCaptureFixture) -> None:
     page = rpc.ListAsksResponse(asks=[PENDING], next_cursor="c")
     listing = Script(page, grpc.StatusCode.UNAVAILABLE)

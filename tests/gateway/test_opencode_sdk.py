@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.gateway.loud import skip_loudly
 from tests.gateway.places import Place, asked, choice
 
 from askd.gateway.server import HttpServer
@@ -32,13 +33,6 @@ def client(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=50, check=False)
     assert done.returncode == 0, done.stderr
     return place / "client.mjs"
-
-
-def skip_loudly(request: pytest.FixtureRequest, reason: str) -> None:
-    """Skip, and say so also where nobody asks for the reasons of skips."""
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        request.config.get_terminal_writer().line(f"\nSKIPPED: {reason}", red=True, bold=True)
-    pytest.skip(reason)
 
 
 class Said:

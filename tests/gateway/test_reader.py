@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.domain.strategies import examples
 
 from askd.gateway.reader import DEPTH, read_json
 from askd.gateway.refusals import RefusalError
@@ -67,6 +68,7 @@ def test_what_is_refused(text: bytes, field: str) -> None:
         (b' {"a": [1, -0.5, 1e2, true, null]}\r\n\t', {"a": [1, -0.5, 100.0, True, None]}),
         (b'"\\u0000\\ud83d\\ude00"', "\u0000\U0001f600"),
         (b"9007199254740991", LARGEST),
+        (b"[1e3,0.12345678901234567,100000000000000000e-2]", [1000.0, 0.12345678901234567, 1e15]),
         (b"[" * DEPTH + b"]" * DEPTH, json.loads("[" * DEPTH + "]" * DEPTH)),
         ('{"é": "e\u0301\u2028"}'.encode(), {"é": "e\u0301\u2028"}),
     ],
@@ -79,11 +81,13 @@ LEAF = st.none() | st.booleans() | st.integers(-LARGEST, LARGEST) | st.text() | 
 VALUES = st.recursive(LEAF, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
 
 
+@examples(60)
 @given(VALUES, st.booleans())
 def test_every_legal_value_is_read_as_it_was_written(value: Any, ascii_only: bool) -> None:
     assert read_json(json.dumps(value, ensure_ascii=ascii_only).encode()) == value
 
 
+@examples(60)
 @given(st.binary(max_size=30))
 def test_any_bytes_are_read_or_refused(text: bytes) -> None:
     try:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.domain.strategies import examples
 from tests.questions import chosen, json_value, text
 
 from askd.domain.errors import AskdError
@@ -154,12 +155,14 @@ B_QUESTIONS = st.lists(
 )  # fmt: skip
 
 
+@examples(60)
 @given(B_QUESTIONS)
 def test_what_was_asked_through_b_reads_back_unchanged(questions: list[dict[str, Any]]) -> None:
     ask = pb.AskState(questions=translation.questions_from_json(questions))
     assert translation.request_to_json(ask)["questions"] == questions
 
 
+@examples(60)
 @given(B_QUESTIONS, st.data())
 def test_labels_come_back_from_the_submissions_that_they_mean(
     questions: list[dict[str, Any]], data: st.DataObject

@@ -10,7 +10,7 @@ import grpc
 
 from askd.domain.errors import Code
 from askd.gateway import refusals
-from askd.gateway.exchange import Exchange
+from askd.gateway.exchange import Exchange, gathered
 from askd.gateway.refusals import RefusalError, invalid
 from askd.v1.ask_service_pb2 import WatchAsksRequest, WatchAsksResponse
 
@@ -23,7 +23,6 @@ _HEADERS = (
     (b"x-accel-buffering", b"no"),
 )
 _LARGEST_REVISION = 2**63 - 1
-_PIECE_BYTES = 64 * 1024
 #: Milliseconds after which clients come back when a stream ends: spread, so that they do not all come at once.
 _RETRY = (1000, 3000)
 
@@ -103,24 +102,19 @@ async def stream(
         with exchange.upstream.metrics.streams.track_inprogress():
             try:
                 while True:
-                    for piece in _pieces(response, render):
-                        await exchange.send(piece)
+                    await _send(response, exchange, render)
                     response = await watch.read()
             except RefusalError as refusal:
                 await exchange.finish(render_end(refusal))
 
 
-def _pieces(response: WatchAsksResponse, render: Render) -> Iterator[bytes]:
-    """The events of a response, in pieces of a size that flows."""
-    piece: list[bytes] = []
-    size = 0
-    for text in render(response):
-        piece.append(text)
-        size += len(text)
-        if size >= _PIECE_BYTES:
-            yield b"".join(piece)
-            piece, size = [], 0
-    yield b"".join(piece) or _heartbeat(response)
+async def _send(response: WatchAsksResponse, exchange: Exchange, render: Render) -> None:
+    sent = False
+    for piece in gathered(render(response)):
+        await exchange.send(piece)
+        sent = True
+    if not sent:
+        await exchange.send(_heartbeat(response))
 
 
 def _heartbeat(response: WatchAsksResponse) -> bytes:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
@@ -23,6 +23,7 @@ BODY_LIMIT = 2 * 1024 * 1024
 #: Seconds from the first upstream call until anybody looks whether the client is still there: most are done sooner.
 PATIENCE = 0.05
 
+_PIECE_BYTES = 64 * 1024
 _LARGE = 128 * 1024
 _UTF8 = (b"utf-8", b'"utf-8"', b"utf8")
 _PEER = "askd-peer"
@@ -35,6 +36,20 @@ _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=
 def encode_json(value: object) -> bytes:
     """A value that was checked when it came in, as compact JSON."""
     return _encode(value).encode()
+
+
+def gathered(items: Iterable[bytes], separator: bytes = b"") -> Iterator[bytes]:
+    """Items joined to pieces that are large enough to cost little a byte, and small enough to flow."""
+    piece: list[bytes] = []
+    size = 0
+    for item in items:
+        piece.append(item)
+        size += len(item)
+        if size >= _PIECE_BYTES:
+            yield separator.join(piece)
+            piece, size = [], 0
+    if piece:
+        yield separator.join(piece)
 
 
 class ClientLeftError(Exception):

@@ -1,12 +1,11 @@
 """What dialect B and opencode clients do alike with question requests; shapes and errors are each one's own."""
 
 import uuid
-from collections.abc import Iterable, Iterator
 
 from askd.domain.canonical import Json
 from askd.domain.errors import AskdError, Code
 from askd.gateway import translation
-from askd.gateway.exchange import Exchange, encode_json
+from askd.gateway.exchange import Exchange, encode_json, gathered
 from askd.gateway.fields import Fields
 from askd.gateway.refusals import RefusalError, invalid
 from askd.v1 import ask_pb2 as pb
@@ -15,8 +14,6 @@ from askd.v1 import ask_service_pb2 as rpc
 # Small at first, so that a long list begins to flow at once.
 _FIRST_PAGE = 20
 _PAGE = 100
-# Large enough to cost little a byte, small enough to flow.
-_PIECE_BYTES = 64 * 1024
 
 COUNT_WRONG = "Number of answers does not match number of questions"
 
@@ -31,7 +28,8 @@ async def list_pending(exchange: Exchange, workspace_id: str) -> None:
     await exchange.start_json()
     separator = b"["
     while True:
-        for piece in _pieces(page.asks):
+        requests = (encode_json(translation.request_to_json(ask)) for ask in page.asks)
+        for piece in gathered(requests, b","):
             await exchange.send(separator + piece)
             separator = b","
         if not page.next_cursor:
@@ -39,20 +37,6 @@ async def list_pending(exchange: Exchange, workspace_id: str) -> None:
         request.cursor, request.limit = page.next_cursor, _PAGE
         page = await exchange.upstream.call(exchange.upstream.asks.ListAsks, request, exchange)
     await exchange.finish(b"]" if separator == b"," else b"[]")
-
-
-def _pieces(asks: Iterable[pb.AskState]) -> Iterator[bytes]:
-    """The asks as JSON, joined by commas, in pieces."""
-    piece: list[bytes] = []
-    size = 0
-    for ask in asks:
-        piece.append(encode_json(translation.request_to_json(ask)))
-        size += len(piece[-1])
-        if size >= _PIECE_BYTES:
-            yield b",".join(piece)
-            piece, size = [], 0
-    if piece:
-        yield b",".join(piece)
 
 
 async def reply(exchange: Exchange, workspace_id: str) -> None:
