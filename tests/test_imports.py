@@ -29,7 +29,19 @@ MAY_IMPORT = {
     "": {"domain", "client"},
 }
 #: What the client and the gateway may know of the domain: what a question and an answer are, and no rule about asks.
-QUESTIONS_ONLY = {"questions", "parsing", "validation", "answers", "canonical", "errors", "limits", "text", "paths"}
+QUESTIONS_ONLY = {
+    "questions",
+    "labels",
+    "parsing",
+    "validation",
+    "answers",
+    "canonical",
+    "errors",
+    "limits",
+    "text",
+    "paths",
+    "labels",
+}
 #: Third-party packages that only some packages may import.
 KEPT_TO = {
     "sqlalchemy": {"store", "service", "server", "cli"},
