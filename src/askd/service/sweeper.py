@@ -105,13 +105,17 @@ class Sweeper:
         before = self._clock() - self._retention
         self._hub.forget_before(before + _SKEW)
         with refusing():
-            while workspaces := await _paced(
-                self._database.write(lambda connection: sweeps.erase_payloads(connection, before)), rest=3.0
-            ):
+            while workspaces := await _paced(self._erase_chunk(before), rest=3.0):
                 self._scrubbed = False
                 self._hub.forget(workspaces)
             if not self._scrubbed:
                 self._scrubbed = await self._database.scrub()
+
+    async def _erase_chunk(self, before: int) -> set[str]:
+        workspaces = await self._database.write(lambda connection: sweeps.erase_payloads(connection, before))
+        if workspaces:
+            self._reader.forget()
+        return workspaces
 
     async def close(self) -> None:
         """Stop finishing ends; the next start goes on with them."""

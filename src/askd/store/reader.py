@@ -1,13 +1,14 @@
 """Point reads that coalesce: one query for all that wait."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import Context
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
 from askd.domain.asks import Ask
+from askd.store.cache import AskCache
 from askd.store.database import Database, refusing
 from askd.store.queries import load_asks
 
@@ -20,8 +21,9 @@ BATCH = 128
 class Reader:
     """Reads for the service; what the database cannot do is unavailable."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, cache: AskCache | None = None) -> None:
         self._database = database
+        self._cache = cache
         self._wanted: dict[str, list[asyncio.Future[Ask | None]]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -32,6 +34,8 @@ class Reader:
 
     async def get(self, ask_id: str) -> Ask | None:
         """One ask, or None where there is no such id; what is committed before the call is seen."""
+        if self._cache and (ask := self._cache.get(ask_id)):
+            return ask
         future: asyncio.Future[Ask | None] = asyncio.get_running_loop().create_future()
         self._wanted.setdefault(ask_id, []).append(future)
         if self._task is None:
@@ -51,9 +55,22 @@ class Reader:
             await self._load({ask_id: self._wanted.pop(ask_id) for ask_id in ids})
         self._task = None
 
+    def forget(self) -> None:
+        """Keep nothing that was read: payloads were erased, or are about to be."""
+        if self._cache:
+            self._cache.clear()
+
+    async def _find(self, ids: Iterable[str]) -> dict[str, Ask]:
+        if self._cache is None:
+            return await self.read(lambda connection: load_asks(connection, ids))
+        with self._cache.reading() as kept:
+            found = await self.read(lambda connection: load_asks(connection, ids))
+            kept += found.values()
+        return found
+
     async def _load(self, waiting: dict[str, list[asyncio.Future[Ask | None]]]) -> None:
         try:
-            found: dict[str, Ask] | Exception = await self.read(lambda connection: load_asks(connection, waiting))
+            found: dict[str, Ask] | Exception = await self._find(waiting)
         except Exception as error:  # whatever it is, it is the callers'
             found = error
         for ask_id, futures in waiting.items():

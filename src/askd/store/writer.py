@@ -3,15 +3,17 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from zlib import crc32
 
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from askd.domain.asks import AskEvent
+from askd.domain.asks import Ask, AskEvent
 from askd.domain.errors import AskdError, unavailable
 from askd.domain.sessions import Command
 from askd.store.batch import Outcome, apply
+from askd.store.cache import AskCache
 from askd.store.database import Database, LockedError
 from askd.store.lanes import Aside, Lane, Waiting
 from askd.store.state import find_locked
@@ -35,8 +37,9 @@ class Writer:
     whose row somebody keeps locked is set aside, where its commands are tried on their own and stop no other.
     """
 
-    def __init__(self, database: Database, clock: Clock, publish: Publish) -> None:
+    def __init__(self, database: Database, clock: Clock, publish: Publish, cache: AskCache | None = None) -> None:
         self._database = database
+        self._cache = cache
         self._clock = clock
         self._publish = publish
         self._closed = False
@@ -148,7 +151,13 @@ class Writer:
         commands = [waiting.command for waiting in batch]
         uncertain = any(waiting.uncertain for waiting in batch)
         now = self._clock()
-        applied = await self._database.write(lambda connection: apply(connection, commands, now, uncertain=uncertain))
+        changing: AbstractContextManager[list[Ask]] = self._cache.changing(commands) if self._cache else nullcontext([])
+        with changing as committed:
+            applied = await self._database.write(
+                lambda connection: apply(connection, commands, now, uncertain=uncertain)
+            )
+            if not uncertain:  # else an event may be older than what became of its ask
+                committed += [event.ask for event in applied.events]
         self.failing = False
         # Published first: whoever is told of its own change finds the watchers told, too.
         self._publish(applied.events)

@@ -1,0 +1,102 @@
+"""Asks as of their last commit, for a server that has its database to itself.
+
+Whatever a batch is about to change is dropped before, and what it did is put in once it is committed; so an ask that is
+here is as the database has it, and one that is not is read there.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from askd.domain.asks import Ask, CancelAsks, CreateAsk, ResolveAsk
+from askd.domain.sessions import Command
+
+#: Bytes of payload, as JSON, that are kept in all, and that an ask may have to be kept.
+BYTES = 8 * 1024 * 1024
+LARGEST = 64 * 1024
+
+
+class AskCache:
+    """The asks used lately."""
+
+    def __init__(self) -> None:
+        self._asks: OrderedDict[str, Ask] = OrderedDict()
+        self._bytes = 0
+        #: What writes under way may change.
+        self._changing: set[str] = set()
+        #: What was dropped since the read under way began; None where there is no such read.
+        self._dropped: set[str] | None = None
+        self._cleared = 0
+
+    def get(self, ask_id: str) -> Ask | None:
+        """An ask, if it is here."""
+        ask = self._asks.get(ask_id)
+        if ask is not None:
+            self._asks.move_to_end(ask_id)
+        return ask
+
+    @contextmanager
+    def changing(self, commands: Sequence[Command]) -> Iterator[list[Ask]]:
+        """Keeps what commands may change out of here, and takes the asks that are put into the list as committed."""
+        ids = set(_touched(commands))
+        self._changing |= ids
+        self._drop_all(ids)
+        committed: list[Ask] = []
+        try:
+            yield committed
+        finally:
+            self._changing -= ids
+            self._drop_all(ids.union(ask.id for ask in committed))
+            self._put(committed)
+
+    @contextmanager
+    def reading(self) -> Iterator[list[Ask]]:
+        """Takes the asks that a read puts into the list, but for those that may have changed since it began. One read
+        at a time."""
+        cleared, self._dropped = self._cleared, set()
+        found: list[Ask] = []
+        try:
+            yield found
+            if cleared == self._cleared:
+                self._put([ask for ask in found if ask.id not in self._dropped | self._changing])
+        finally:
+            self._dropped = None
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._asks.clear()
+        self._bytes = 0
+        self._cleared += 1
+
+    def _put(self, asks: Iterable[Ask]) -> None:
+        for ask in asks:
+            self._drop(ask.id)
+            if _size(ask) <= LARGEST:
+                self._asks[ask.id] = ask
+                self._bytes += _size(ask)
+        while self._bytes > BYTES:
+            self._drop(next(iter(self._asks)))
+
+    def _drop_all(self, ids: set[str]) -> None:
+        for ask_id in ids:
+            self._drop(ask_id)
+        if self._dropped is not None:
+            self._dropped |= ids
+
+    def _drop(self, ask_id: str) -> None:
+        ask = self._asks.pop(ask_id, None)
+        if ask is not None:
+            self._bytes -= _size(ask)
+
+
+def _touched(commands: Iterable[Command]) -> Iterator[str]:
+    for command in commands:
+        match command:
+            case ResolveAsk() | CreateAsk():
+                yield command.ask_id
+            case CancelAsks():
+                yield from command.ask_ids
+
+
+def _size(ask: Ask) -> int:
+    return len(ask.encoded_questions) + len(ask.encoded_answers) + len(ask.reject_reason or "")
