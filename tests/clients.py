@@ -52,6 +52,8 @@ class Client:
 
     def __init__(self, channel: grpc.aio.Channel, credential: str | None) -> None:
         self.channel = channel
+        #: Seconds that a call may take.
+        self.limit = LIMIT
         self.metadata = (("authorization", f"Bearer {credential}"),) if credential else ()
         self.asks: AskServiceAsyncStub = AskServiceStub(channel)
         self.keys: KeyServiceAsyncStub = KeyServiceStub(channel)
@@ -63,15 +65,15 @@ class Client:
     async def ask(self, *questions: ask_pb2.Question, **fields: Any) -> ask_pb2.AskState:
         fields = {"workspace_id": "w", "session_id": "s"} | fields
         request = pb.AskRequest(questions=questions or [text_question()], **fields)
-        return (await self.asks.Ask(request, metadata=self.metadata, timeout=LIMIT)).ask
+        return (await self.asks.Ask(request, metadata=self.metadata, timeout=self.limit)).ask
 
     async def get(self, ask_id: str, **fields: Any) -> ask_pb2.AskState:
         request = pb.GetAskRequest(ask_id=ask_id, **{"workspace_id": "w"} | fields)
-        return (await self.asks.GetAsk(request, metadata=self.metadata, timeout=LIMIT)).ask
+        return (await self.asks.GetAsk(request, metadata=self.metadata, timeout=self.limit)).ask
 
     async def page(self, **fields: Any) -> pb.ListAsksResponse:
         request = pb.ListAsksRequest(**{"workspace_id": "w"} | fields)
-        return await self.asks.ListAsks(request, metadata=self.metadata, timeout=LIMIT)
+        return await self.asks.ListAsks(request, metadata=self.metadata, timeout=self.limit)
 
     async def pages(self, **fields: Any) -> list[pb.ListAsksResponse]:
         """Every page from the first on."""
@@ -88,15 +90,15 @@ class Client:
     ) -> ask_pb2.AskState:
         fields = {"workspace_id": "w"} | fields
         request = pb.AnswerAskRequest(ask_id=ask_id, answers=answers or [text()], answer_id=answer_id, **fields)
-        return (await self.asks.AnswerAsk(request, metadata=self.metadata, timeout=LIMIT)).ask
+        return (await self.asks.AnswerAsk(request, metadata=self.metadata, timeout=self.limit)).ask
 
     async def reject(self, ask_id: str, **fields: Any) -> ask_pb2.AskState:
         request = pb.RejectAskRequest(ask_id=ask_id, **{"workspace_id": "w"} | fields)
-        return (await self.asks.RejectAsk(request, metadata=self.metadata, timeout=LIMIT)).ask
+        return (await self.asks.RejectAsk(request, metadata=self.metadata, timeout=self.limit)).ask
 
     async def cancel(self, ask_id: str, **fields: Any) -> ask_pb2.AskState:
         request = pb.CancelAskRequest(ask_id=ask_id, **{"workspace_id": "w"} | fields)
-        return (await self.asks.CancelAsk(request, metadata=self.metadata, timeout=LIMIT)).ask
+        return (await self.asks.CancelAsk(request, metadata=self.metadata, timeout=self.limit)).ask
 
     async def wait(
         self, ask_id: str, seconds: float | None = None, *, deadline: float | None = LIMIT, **fields: Any
@@ -107,7 +109,7 @@ class Client:
 
     async def validate(self, question: ask_pb2.Question) -> None:
         request = pb.ValidateQuestionRequest(question=question)
-        await self.asks.ValidateQuestion(request, metadata=self.metadata, timeout=LIMIT)
+        await self.asks.ValidateQuestion(request, metadata=self.metadata, timeout=self.limit)
 
     def watch(self, **fields: Any) -> "Watcher":
         request = pb.WatchAsksRequest(**{"workspace_id": "w"} | fields)
@@ -115,7 +117,7 @@ class Client:
 
     async def create_key(self, *grants: key_service_pb2.Grant, name: str = "") -> key_service_pb2.CreateKeyResponse:
         request = key_service_pb2.CreateKeyRequest(name=name, grants=grants)
-        return await self.keys.CreateKey(request, metadata=self.metadata, timeout=LIMIT)
+        return await self.keys.CreateKey(request, metadata=self.metadata, timeout=self.limit)
 
     async def with_grants(self, *grants: key_service_pb2.Grant) -> "Client":
         """The same connection with a new key."""
@@ -123,15 +125,15 @@ class Client:
 
     async def list_keys(self) -> list[key_service_pb2.ApiKey]:
         request = key_service_pb2.ListKeysRequest()
-        return list((await self.keys.ListKeys(request, metadata=self.metadata, timeout=LIMIT)).keys)
+        return list((await self.keys.ListKeys(request, metadata=self.metadata, timeout=self.limit)).keys)
 
     async def revoke_key(self, key_id: str) -> key_service_pb2.ApiKey:
         request = key_service_pb2.RevokeKeyRequest(key_id=key_id)
-        return (await self.keys.RevokeKey(request, metadata=self.metadata, timeout=LIMIT)).key
+        return (await self.keys.RevokeKey(request, metadata=self.metadata, timeout=self.limit)).key
 
     async def who_am_i(self) -> key_service_pb2.WhoAmIResponse:
         request = key_service_pb2.WhoAmIRequest()
-        return await self.keys.WhoAmI(request, metadata=self.metadata, timeout=LIMIT)
+        return await self.keys.WhoAmI(request, metadata=self.metadata, timeout=self.limit)
 
     async def key_id(self) -> str:
         return (await self.who_am_i()).principal.removeprefix("key:")
@@ -139,7 +141,7 @@ class Client:
     async def health(self, service: str = "") -> str:
         """The name of a service's health, asked without a credential."""
         stub = health_pb2_grpc.HealthStub(self.channel)
-        response = await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=LIMIT)
+        response = await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=self.limit)
         return str(health_pb2.HealthCheckResponse.ServingStatus.Name(response.status))
 
     async def send(self, method: str, request: bytes) -> bytes:
@@ -147,13 +149,13 @@ class Client:
         path = method if method.startswith("/") else f"/askd.v1.AskService/{method}"
         if path.endswith("/WatchAsks"):
             stream: grpc.aio.UnaryStreamMultiCallable[bytes, bytes] = self.channel.unary_stream(path)
-            call = stream(request, metadata=self.metadata, timeout=LIMIT)
+            call = stream(request, metadata=self.metadata, timeout=self.limit)
             response = await call.read()
             call.cancel()
             assert isinstance(response, bytes)
             return response
         unary: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes] = self.channel.unary_unary(path)
-        return await unary(request, metadata=self.metadata, timeout=LIMIT)
+        return await unary(request, metadata=self.metadata, timeout=self.limit)
 
 
 def span(seconds: float | None) -> duration_pb2.Duration | None:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 _PAUSE = 0.01
 
 
-async def eventually(holds: Callable[[], bool | Awaitable[bool]], within: float = 10.0) -> None:
+async def eventually(holds: Callable[[], bool | Awaitable[bool]], within: float = 10.0, pause: float = _PAUSE) -> None:
     """Return once a condition holds; fail where it does not within so many seconds."""
     end = time.monotonic() + within
     while True:
@@ -18,4 +18,4 @@ async def eventually(holds: Callable[[], bool | Awaitable[bool]], within: float 
         if held:
             return
         assert time.monotonic() < end, f"not within {within} s: {inspect.getsource(holds).strip()}"
-        await asyncio.sleep(_PAUSE)
+        await asyncio.sleep(pause)

@@ -21,7 +21,13 @@ from pydantic import (
     ValidationInfo,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 _SPANS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -72,6 +78,8 @@ def _seconds(value: object) -> object:
         if not match:
             raise ValueError("must be a span such as 15s, 10m, 2h or 30d")
         return float(match[1]) * _UNITS[match[2]]
+    if isinstance(value, bool):
+        raise ValueError("must be a span such as 15s, 10m, 2h or 30d")
     return value
 
 
@@ -133,8 +141,8 @@ def _rate(value: object) -> object:
     return Rate(int(amount), _SPANS[unit])
 
 
-Listen = Annotated[Address, BeforeValidator(_address)]
-Seconds = Annotated[float, BeforeValidator(_seconds)]
+Listen = Annotated[Address, NoDecode, BeforeValidator(_address)]
+Seconds = Annotated[float, BeforeValidator(_seconds), Field(allow_inf_nan=False)]
 
 
 class _Section(BaseModel):

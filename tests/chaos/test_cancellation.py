@@ -218,7 +218,7 @@ async def _run(cancelled: CancelledAt) -> None:
 
 async def _check_whole(server: Served) -> None:
     """The log, the list and the payloads tell the same."""
-    await eventually(lambda: not server.server.writer._queue)
+    await eventually(lambda: not server.server.writer.waiting)
     logs, asks = await survey(server.admin, ["w"])
     check_log(logs["w"])
     check_asks(logs["w"], asks["w"])

@@ -19,10 +19,13 @@ from tests.questions import text_question
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 #: Seconds within which health follows the database.
 SOON = 15.0
+#: Seconds that a refusal may take: one after another waits for a lock that does not come.
+PATIENT = 30.0
 
 
 async def check_away(admin: Client, *others: Awaitable[object]) -> None:
     """Every change is refused with when to retry, and nothing of it says why."""
+    admin.limit = PATIENT
     calls = [admin.ask(request_id="during"), admin.create_key(), *others]
     for refused in await asyncio.gather(*map(refusal, calls)):
         assert (refused.status, refused.reason) == (UNAVAILABLE, "unavailable")

@@ -117,7 +117,7 @@ async def test_an_asker_that_leaves_learns_with_its_request_id_what_became_of_it
         if other:
             await eventually(held.come.is_set)
         call = server.admin.asks.Ask(request, metadata=server.admin.metadata)
-        await eventually(held.come.is_set if stage == "writing" else lambda: len(server.server.writer._queue) == 1)
+        await eventually(held.come.is_set if stage == "writing" else lambda: server.server.writer.waiting == 1)
         call.cancel()
         await eventually(lambda: server.server.interceptor.under_way.total() == (1 if other else 0))
         held.passing.set()

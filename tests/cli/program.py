@@ -5,7 +5,8 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
@@ -31,8 +32,13 @@ def plain_environment(**settings: str) -> dict[str, str]:
 
 
 class _Stream(io.TextIOWrapper):
-    def __init__(self, data: bytes = b"") -> None:
+    def __init__(self, data: bytes = b"", *, terminal: bool) -> None:
         super().__init__(io.BytesIO(data), encoding="utf-8", write_through=True)
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        """Whether the program takes it for a terminal."""
+        return self._terminal
 
     @property
     def written(self) -> str:
@@ -47,12 +53,12 @@ class Program:
 
     settings: dict[str, str]
 
-    def run(self, *arguments: str, stdin: str = "", **settings: str) -> Finished:
-        """Run the program to its end."""
-        output, errors = _Stream(), _Stream()
+    def run(self, *arguments: str, stdin: str = "", terminal: bool = False, **settings: str) -> Finished:
+        """Run the program to its end, on a terminal where it should take its streams for one."""
+        output, errors = _Stream(terminal=terminal), _Stream(terminal=terminal)
         with (
             mock.patch.object(sys, "argv", ["askd", *arguments]),
-            mock.patch.object(sys, "stdin", _Stream(stdin.encode())),
+            mock.patch.object(sys, "stdin", _Stream(stdin.encode(), terminal=terminal)),
             mock.patch.object(sys, "excepthook", sys.excepthook),
             mock.patch.dict(os.environ, plain_environment(**self.settings | settings), clear=True),
             redirect_stdout(output),
@@ -75,16 +81,21 @@ class Program:
         """The JSON document of a command that does what it should."""
         return json.loads(self.text(*arguments, "--json", stdin=stdin))
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start the program in a process of its own, its output and errors as pipes."""
-        return subprocess.Popen(
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+        """The program in a process of its own, its output and errors as pipes; killed where it does not end."""
+        with subprocess.Popen(
             [str(PROGRAM), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             encoding="utf-8",
             env=plain_environment(**self.settings),
-        )
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
 
 def _exit_code() -> int:

@@ -7,6 +7,8 @@ import pytest
 from tests.cli.program import Program
 from tests.client.restartable import RestartableServer
 
+from askd.cli import target
+
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/] \u202etxt"
 SHOWN = "\\x1b[2J\\x1b]0;owned\\x07[bold red]x[/] \\u202etxt"
 
@@ -72,7 +74,7 @@ def test_an_ask_may_expire(askd: Program) -> None:
 
 
 def test_asking_may_wait_for_the_answer(askd: Program) -> None:
-    with askd.start("ask", "s", "Why?", "--wait") as waiting:
+    with askd.started("ask", "s", "Why?", "--wait") as waiting:
         assert waiting.stderr is not None
         ask_id = waiting.stderr.readline().removeprefix("asked ").strip()
         askd.run("answer", ask_id, "--text", "because")
@@ -221,7 +223,8 @@ def test_wrong_usage_is_exit_code_2(askd: Program, arguments: list[str]) -> None
     assert "Usage: askd" in refused.errors
 
 
-def test_a_server_that_is_not_there_is_unavailable() -> None:
+def test_a_server_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "PATIENCE", 0.2)
     refused = Program({}).run("list", "--address", "127.0.0.1:1")
     assert (refused.code, refused.output) == (1, "")
     assert refused.errors.startswith("error: unavailable: ")
@@ -248,7 +251,7 @@ def test_the_version_is_told() -> None:
 
 def test_a_reader_that_goes_away_ends_the_program_quietly(askd: Program) -> None:
     askd.text("ask", "s", "x")
-    with askd.start("watch", "--json") as watching:
+    with askd.started("watch", "--json") as watching:
         assert watching.stdout is not None
         assert watching.stderr is not None
         assert json.loads(watching.stdout.readline())["type"] == "pending"

@@ -12,7 +12,8 @@ print(*sys.modules)
 
 def test_a_command_loads_neither_the_server_nor_what_it_does_not_use() -> None:
     loaded = subprocess.run([sys.executable, "-c", _LISTING], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"grpc", "rich.console", "sqlalchemy", "alembic", "uvloop", "structlog", "askd.server", "askd.cli.serve"}
+    heavy = {"grpc", "rich.console", "sqlalchemy", "alembic", "uvloop", "structlog", "fastapi", "pydantic_settings"}
+    heavy |= {"askd.server", "askd.config", "askd.cli.serve", "askd.cli.gateway", "askd.cli.database"}
     assert heavy.isdisjoint(loaded)
 
 

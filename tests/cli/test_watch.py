@@ -36,22 +36,19 @@ class Watching:
 @contextmanager
 def watch(askd: Program, *arguments: str) -> Iterator[Watching]:
     """A watch that has begun."""
-    with askd.start("watch", "--json", *arguments) as process:
-        try:
-            yield Watching(process)
-        finally:
-            process.kill()
+    with askd.started("watch", "--json", *arguments) as process:
+        yield Watching(process)
 
 
 def test_a_watch_outlives_a_kill_of_the_server_and_writes_every_event_once(
-    askd: Program, shared_server: RestartableServer
+    askd: Program, mortal_server: RestartableServer
 ) -> None:
     askd.text("ask", "s", "before")
     with watch(askd) as watching:
         assert watching.told(2) == [("pending", 1), ("synced", 1)]
         ask_id = askd.text("ask", "s", "x").strip()
-        shared_server.kill()
-        shared_server.start()
+        mortal_server.kill()
+        mortal_server.start()
         askd.text("answer", ask_id, "--text", "yes")
         assert watching.told(2) == [("asked", 2), ("answered", 3)]
         assert watching.interrupt() == (130, "", "")

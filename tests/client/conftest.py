@@ -11,11 +11,18 @@ from askd.client import AsyncClient
 
 @pytest.fixture(scope="session")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
-    """A server that tests may kill as long as they start it again."""
+    """A server that tests leave running."""
     server = RestartableServer(tmp_path_factory.mktemp("askd") / "data")
     server.start()
     yield server
     server.kill()
+
+
+@pytest.fixture
+def mortal_server(shared_server: RestartableServer) -> Iterator[RestartableServer]:
+    """The same server, for a test that kills it."""
+    yield shared_server
+    shared_server.revive()
 
 
 @pytest.fixture

@@ -29,6 +29,11 @@ class RestartableServer:
             processes.end(self._running.process)
             self._running = None
 
+    def revive(self) -> None:
+        """Start it where it does not run."""
+        if self._running is None:
+            self.start()
+
     def stop(self) -> None:
         """Drain it."""
         assert self._running is not None

@@ -1,6 +1,7 @@
 """A server in the test's own loop that does what a test tells it: for what no real server does on demand."""
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from copy import deepcopy
@@ -20,8 +21,9 @@ HANG = "hang"
 
 
 class Script:
-    """What the calls to come do, one after the other: a response, a status to fail with, or HANG; for a stream a list
-    of these. `requests` are the requests that came, and `called` is set by the first."""
+    """What the calls to come do, one after the other: a response, a status to fail with, HANG, or a coroutine function
+    that returns one of these; for a stream a list. `requests` are the requests that came; `called` is set by the first.
+    """
 
     def __init__(self, *steps: Any) -> None:
         self._steps = iter(steps)
@@ -43,6 +45,8 @@ class Script:
 
 
 async def _do(step: Any, context: Any) -> Any:
+    if inspect.iscoroutinefunction(step):
+        step = await step()
     if step == HANG:
         await asyncio.Event().wait()
     if isinstance(step, grpc.StatusCode):

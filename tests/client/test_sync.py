@@ -1,17 +1,20 @@
 """The client without asyncio, with a real server."""
 
+import asyncio
 import inspect
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
 from tests.client.restartable import RestartableServer
+from tests.clients import LIMIT
 
 from askd.client import AskCancelledError, AsyncClient, AsyncTurn, Client, RequestError, Turn, UnjoinedError
+from askd.client.loop_thread import LoopThread
 from askd.v1 import ask_pb2 as pb
 
 
@@ -111,6 +114,48 @@ def test_an_interrupted_call_withdraws_its_ask(blocking: Client) -> None:
     person.join()
     assert turn.outcome == "interrupted"
     assert blocking.get(asks[0].id).cancel_reason in (pb.CANCEL_REASON_WITHDRAWN, pb.CANCEL_REASON_INTERRUPTED)
+
+
+@pytest.fixture
+def thread() -> Iterator[LoopThread]:
+    """A thread with an event loop."""
+    opened = LoopThread()
+    opened.start()
+    yield opened
+    opened.stop()
+
+
+def test_an_interrupted_call_is_cancelled(thread: LoopThread) -> None:
+    cancelled = threading.Event()
+
+    async def call() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        thread.run(call)
+    assert cancelled.wait(LIMIT)
+
+
+def test_an_iteration_that_is_left_is_closed(thread: LoopThread) -> None:
+    closed = threading.Event()
+
+    async def count() -> AsyncGenerator[int]:
+        try:
+            yield 1
+            yield 2
+        finally:
+            closed.set()
+
+    assert list(thread.iterate(count())) == [1, 2]
+    closed.clear()
+    for number in thread.iterate(count()):
+        assert number == 1
+        break
+    assert closed.wait(LIMIT)
 
 
 def test_a_client_is_used_in_its_block() -> None:

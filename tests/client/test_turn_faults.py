@@ -9,8 +9,9 @@ from typing import Any
 import grpc
 import pytest
 from tests.client.scripted_server import HANG, Script, failure, serving
+from tests.conditions import eventually
 
-from askd.client import AsyncClient, AsyncTurn, UnansweredError, UnjoinedError, turns
+from askd.client import AskCancelledError, AsyncClient, AsyncTurn, UnansweredError, UnjoinedError, turns
 from askd.client.errors import RequestError
 from askd.v1 import ask_pb2 as pb
 from askd.v1 import ask_service_pb2 as rpc
@@ -19,7 +20,9 @@ from askd.v1 import session_service_pb2 as sessions
 UNAVAILABLE = failure(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE")
 PENDING = pb.AskState(id="que_1", status=pb.ASK_STATUS_PENDING)
 ASKED = rpc.AskResponse(ask=PENDING)
-WITHDRAWN = rpc.CancelAskResponse(ask=pb.AskState(id="que_1", status=pb.ASK_STATUS_CANCELLED))
+WITHDRAWN = rpc.CancelAskResponse(
+    ask=pb.AskState(id="que_1", status=pb.ASK_STATUS_CANCELLED, cancel_reason=pb.CANCEL_REASON_WITHDRAWN)
+)
 COMPLETED = sessions.EndTurnResponse(outcome=sessions.TURN_OUTCOME_COMPLETED)
 FAILED = sessions.EndTurnResponse(outcome=sessions.TURN_OUTCOME_FAILED)
 INTERRUPTED = sessions.EndTurnResponse(outcome=sessions.TURN_OUTCOME_INTERRUPTED)
@@ -95,6 +98,24 @@ async def test_an_answer_that_nobody_took_fails_the_turn() -> None:
         asking.cancel()
     assert (raised.value.ask_ids, raised.value.count, turn.outcome) == (("que_1",), 1, "failed")
     assert [request.outcome for request in end.requests] == [sessions.TURN_OUTCOME_FAILED]
+
+
+async def test_no_call_outlives_its_turn() -> None:
+    # The wait is told of the turn's end after the end itself has been.
+    async def told_late() -> rpc.WaitAskResponse:
+        await eventually(lambda: turn.outcome is not None)
+        return rpc.WaitAskResponse(ask=WITHDRAWN.ask)
+
+    for raises in (False, True):
+        wait, listing = Script(told_late), Script(rpc.ListAsksResponse(asks=[PENDING]))
+        async with turn_of(Ask=Script(ASKED), WaitAsk=wait, ListAsks=listing, EndTurn=Script(FAILED)) as turn:
+            with pytest.raises(ZeroDivisionError if raises else UnjoinedError):  # noqa: PT012  # its end takes its block
+                async with turn:
+                    asking = asyncio.create_task(turn.ask("x"))
+                    await wait.called.wait()
+                    _ = raises and 1 / 0
+            assert asking.done()
+            assert isinstance(asking.exception(), AskCancelledError)
 
 
 @pytest.mark.usefixtures("_impatient")

@@ -223,14 +223,14 @@ async def test_a_turn_asks_inside_of_its_block_only(client: AsyncClient) -> None
 
 
 async def test_a_turn_outlives_a_kill_of_the_server_and_asks_once(
-    client: AsyncClient, shared_server: RestartableServer
+    client: AsyncClient, mortal_server: RestartableServer
 ) -> None:
     async with client.turn("s") as turn:
         before = asyncio.create_task(turn.ask("before"))
         await pending(client)
-        await asyncio.to_thread(shared_server.kill)
+        await asyncio.to_thread(mortal_server.kill)
         meanwhile = asyncio.create_task(turn.ask("meanwhile"))
-        await asyncio.to_thread(shared_server.start)
+        await asyncio.to_thread(mortal_server.start)
         for ask in await pending(client, 2):
             await client.answer(ask.id, ask.questions[0].prompt[0].text)
         assert [(await asking).answer for asking in (before, meanwhile)] == ["before", "meanwhile"]

@@ -78,25 +78,25 @@ async def test_a_watch_of_no_server_raises_when_patience_ends() -> None:
 
 
 async def test_a_watch_outlives_kills_of_the_server_and_tells_every_event_once(
-    client: AsyncClient, shared_server: RestartableServer
+    client: AsyncClient, mortal_server: RestartableServer
 ) -> None:
     async with aclosing(client.watch()) as items:
         assert await collect(items, 1) == [("synced", 0)]
         for revision in (1, 5):
             asks = [await client.ask("x", session="s") for _ in range(3)]
             watching = asyncio.create_task(collect(items, 4))
-            await asyncio.to_thread(shared_server.kill)
-            await asyncio.to_thread(shared_server.start)
+            await asyncio.to_thread(mortal_server.kill)
+            await asyncio.to_thread(mortal_server.start)
             await client.cancel(asks[0].id)
             events = zip(("asked", "asked", "asked", "cancelled"), range(revision, revision + 4), strict=True)
             assert await watching == list(events)
 
 
-async def test_a_wait_outlives_a_restart_of_the_server(client: AsyncClient, shared_server: RestartableServer) -> None:
+async def test_a_wait_outlives_a_restart_of_the_server(client: AsyncClient, mortal_server: RestartableServer) -> None:
     ask = await client.ask("x", session="s")
     waiting = asyncio.create_task(client.wait(ask.id, timeout=30))
-    await asyncio.to_thread(shared_server.stop)
-    await asyncio.to_thread(shared_server.start)
+    await asyncio.to_thread(mortal_server.stop)
+    await asyncio.to_thread(mortal_server.start)
     await client.answer(ask.id, "yes")
     assert (await waiting).answers[0].text == "yes"
 

@@ -30,7 +30,7 @@ async def test_a_full_queue_of_changes_is_unavailable_and_empties(
         writing = asyncio.create_task(server.admin.ask())
         await eventually(held.come.is_set)
         waiting = [asyncio.create_task(server.admin.ask()) for _ in range(3)]
-        await eventually(lambda: len(server.server.writer._queue) == 3)
+        await eventually(lambda: server.server.writer.waiting == 3)
         await check_full(asyncio.ensure_future(server.admin.ask(request_id="r")))
         assert await server.admin.page() is not None, "reading goes on"
         held.passing.set()

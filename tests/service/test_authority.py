@@ -5,6 +5,7 @@ import gc
 from functools import partial
 
 import pytest
+from tests.conditions import eventually
 from tests.service.services import Clock, Service, Watcher
 from tests.store.commands import ANN, create
 from tests.store.databases import START, Store
@@ -140,11 +141,13 @@ async def test_a_revocation_counts_though_whoever_revoked_has_left(service: Serv
     """The revocation was committed, yet this server went on to trust the key."""
     key, credential = await made(service)
     await service.authority.authenticate(credential)
+    before = asyncio.all_tasks()
     with service.stage.holding_what_was_written() as gate:
         leaving = asyncio.create_task(service.keys.revoke(ADMIN, key.id))
         await gate.reached()
         leaving.cancel()
         await asyncio.wait([leaving])
+    await eventually(lambda: asyncio.all_tasks() == before)
     assert (await refusal(service, credential)).code is Code.UNAUTHENTICATED
 
 

@@ -240,12 +240,16 @@ def half_written(connection: Connection) -> list[str]:
 
 
 @pytest.mark.parametrize("moment", list(Moment))
-async def test_a_revocation_that_is_cancelled_at_any_await_is_whole(service: Service, moment: Moment) -> None:
+async def test_a_revocation_that_is_cancelled_at_any_await_is_whole(
+    service: Service, store: Store, backend: Backend, moment: Moment
+) -> None:
     """Where it was committed, the key is refused from the next call on."""
     for number in range(1, 10):
         made = await client(service, number)
         await made.enter()  # so that this server knows the key
+        before = asyncio.all_tasks()
         reached = await cancelled_at(partial(service.keys.revoke, ADMIN, made.key_id), number, moment)
+        await eventually(lambda: asyncio.all_tasks() == before and not backend.checked_out(store.database))  # noqa: B023
         (key,) = [key for key in await service.keys.list_keys(ADMIN) if key.id == made.key_id]
         assert await accepted(made) == (key.revoked_at is None)
         await service.keys.revoke(ADMIN, made.key_id)

@@ -24,18 +24,18 @@ W = AskFilter(workspace_id="w")
 class Server(Service):
     """A service that follows what others commit to its database."""
 
+    follower: Follower
+
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.follower = Follower(self.reader, self.hub)
         self.told: list[Hint] = []
+
+    def follows(self, database: Database) -> bool:
+        return True
 
     def _publish(self, events: Sequence[AskEvent]) -> None:
         super()._publish(events)
         self.told += map(hint, events)
-
-    async def close(self) -> None:
-        await self.follower.close()
-        await super().close()
 
 
 def hint(event: AskEvent) -> Hint:

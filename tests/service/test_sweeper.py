@@ -170,6 +170,24 @@ async def test_a_caller_that_leaves_leaves_the_end_to_go_on(service: Service, st
     assert await store.read(sweeps.load_ends) == []
 
 
+async def test_a_sweep_that_is_stopped_stops_no_end_that_a_caller_waits_for(service: Service) -> None:
+    await service.do(*(create(turn="t") for _ in range(3)))
+    with service.stage.holding_reads() as gate:
+        ending = asyncio.create_task(service.sessions.end_turn(access(), "s", "t", TurnOutcome.COMPLETED))
+        await gate.reached()
+    with service.stage.holding_writes() as gate:
+        await gate.reached()  # the end cancels its asks
+        sweep = asyncio.create_task(service.sweeper.run_once())
+        reads = service.stage.reads
+        await eventually(lambda: service.stage.reads >= reads + 2)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        sweep.cancel()
+        await asyncio.wait([sweep])
+    assert (await ending).unjoined_count == 3
+    assert service.history.pending(W) == []
+
+
 async def test_an_end_that_the_database_stopped_is_finished_by_the_next_sweep(service: Service, store: Store) -> None:
     heard: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from tests.conditions import eventually
@@ -11,7 +11,7 @@ from tests.store.commands import access, answer, create, reject, withdraw
 from tests.store.databases import Store
 from tests.store.stages import away
 
-from askd.domain.asks import Ask, AskStatus, ResolveAsk
+from askd.domain.asks import Ask, AskEvent, AskStatus, ResolveAsk
 from askd.domain.errors import AskdError, Code
 from askd.domain.principals import Caller, Grant, Role
 from askd.service.asks import AskReference
@@ -130,12 +130,20 @@ async def test_a_database_that_is_away_ends_a_wait_as_unavailable(service: Servi
     assert ended.value.code is Code.UNAVAILABLE
 
 
-async def test_a_client_that_goes_away_as_its_ask_is_resolved_has_gone(service: Service) -> None:
+async def test_a_client_that_goes_away_as_its_ask_is_resolved_has_gone(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A cancellation must not be swallowed, whatever else happens at that moment."""
     ask = await service.ask(create())
     client = waiting(service, ask, 60.0)
     await service.asleep()
-    service.hub._waits[ask.id].copy().pop().add_done_callback(lambda _: client.cancel())
+    publish = service.hub.publish
+
+    def publish_and_cancel(events: Sequence[AskEvent]) -> None:
+        publish(events)
+        client.cancel()
+
+    monkeypatch.setattr(service.hub, "publish", publish_and_cancel)
     await service.ask(answer(ask))
     await asyncio.wait([client])
     assert client.cancelled()
@@ -150,6 +158,7 @@ async def test_a_commit_of_which_nobody_was_told_ends_the_waits_once_the_databas
     with pytest.raises(AskdError):
         await service.ask(answer(ask))
     await service.ask(create(workspace="v"))  # the database is back
+    await service.poll()
     async with asyncio.timeout(5):
         assert (await client).status is AskStatus.ANSWERED
 

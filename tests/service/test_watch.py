@@ -305,6 +305,7 @@ async def test_a_commit_of_which_nobody_was_told_reaches_the_watchers_once_the_d
     with pytest.raises(AskdError):
         await service.ask(create())
     await service.ask(create(workspace="v"))  # the database is back, and another workspace goes on
+    await service.poll()
     await watcher.reached(1)
     await watcher.stop()
 

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from sqlalchemy import Connection, Engine, NullPool, QueuePool, create_engine, make_url
+from tests.postgres import recycling
+from tests.postgres.cluster import shared
 
 from askd.store.database import Database, Transaction
+from askd.store.postgres import PostgresDatabase
 from askd.store.sqlite import SqliteDatabase
 
 T = TypeVar("T")
@@ -34,6 +37,9 @@ class Backend(ABC):
     @abstractmethod
     def copy(self, url: str, folder: Path) -> str:
         """The URL of a new database with the contents of one that nobody has open."""
+
+    def give_back(self, url: str) -> None:  # noqa: B027  # most have nothing to do
+        """Take a copy back that nobody needs any more."""
 
     @abstractmethod
     def run(self, url: str, transaction: Transaction[T]) -> T:
@@ -110,5 +116,36 @@ class Sqlite(Backend):
         return Path(make_url(url).database or "")
 
 
+class Postgres(Backend):
+    """PostgreSQL, of which the run has one server."""
+
+    name = "postgres"
+    exclusive = False
+    upgrades_on_open = False
+    threaded = False
+    tells_plans = False
+
+    def create(self, folder: Path) -> str:
+        """See Backend."""
+        return shared().create()
+
+    def copy(self, url: str, folder: Path) -> str:
+        """See Backend. The one to copy has the schema alone, as has one that another test gave back."""
+        return recycling.take()
+
+    def give_back(self, url: str) -> None:
+        """See Backend."""
+        recycling.give_back(url)
+
+    def run(self, url: str, transaction: Transaction[T]) -> T:
+        """See Backend."""
+        return shared().run(url, transaction)
+
+    def engines(self, database: Database) -> Sequence[Engine]:
+        """See Backend."""
+        assert isinstance(database, PostgresDatabase)
+        return [pool.engine.sync_engine for pool in (database._writes, database._reads)]
+
+
 #: Another database is one more of these, made with its URL.
-BACKENDS: list[Backend] = [Sqlite()]
+BACKENDS: list[Backend] = [Sqlite(), Postgres()]

@@ -1,7 +1,7 @@
 """Fixtures: an empty database of every backend, and a store to drive it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -42,13 +42,17 @@ def template(backend: Backend, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 async def _set_up(url: str) -> None:
-    await open_database(url).close()
+    database = open_database(url)
+    await database.upgrade()
+    await database.close()
 
 
 @pytest.fixture
-def url(backend: Backend, template: str, tmp_path: Path) -> str:
+def url(backend: Backend, template: str, tmp_path: Path) -> Iterator[str]:
     """The URL of a database that the test may open itself."""
-    return backend.copy(template, tmp_path)
+    copied = backend.copy(template, tmp_path)
+    yield copied
+    backend.give_back(copied)
 
 
 @pytest.fixture

@@ -62,6 +62,8 @@ def _refuse_exposure(settings: Settings) -> None:
 
 
 def _run(settings: Settings) -> None:
+    # What gRPC itself writes is no JSON line, and says of a busy port what a StartError says better.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from askd.server import logs
     from askd.store.database import StartError
 

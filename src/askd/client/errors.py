@@ -15,7 +15,7 @@ DOMAIN = "askd"
 
 
 class RequestError(Exception):
-    """A request that was refused or could not be made.
+    """A request that was refused or could not be made; the base of every error that a client raises.
 
     `code` is the contract's code, or the gRPC status as a lower-case word where the server gave none; `message`
     explains and is not stable; `field` is the path of what is wrong, or empty; `metadata` holds what programs may need

@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -49,38 +49,59 @@ class LoopThread:
         return self._loop
 
     def run(self, function: Callable[_P, Awaitable[_T]], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Call a coroutine function and wait for it. Who is interrupted cancels it. RuntimeError where the thread does
-        not run."""
-
-        async def call() -> _T:
-            return await function(*args, **kwargs)
-
-        future = self._submit(call)
+        """Call a coroutine function and wait for it. Who is interrupted, at whatever moment, cancels it. RuntimeError
+        where the thread does not run."""
+        work = _Work(lambda: function(*args, **kwargs))
         try:
-            return future.result()
+            self._submit(work.begin)
+            return work.result.result()
         except BaseException:
-            future.cancel()
+            self._submit_unless_stopped(work.cancel)
             raise
-
-    def _submit(self, call: Callable[[], Coroutine[Any, Any, _T]]) -> Future[_T]:
-        with self._submitting:
-            loop = self.require_started()
-            return asyncio.run_coroutine_threadsafe(call(), loop)
 
     def iterate(self, items: AsyncGenerator[_T]) -> Generator[_T]:
         """Iterate over an async generator of anything but None, which is closed where the iteration is given up."""
         try:
-            while (item := self.run(_next, items)) is not None:
+            while (item := self.run(anext, items, None)) is not None:
                 yield item
         finally:
-            # Not waited for: who collects garbage may be the loop's own thread. A stopped loop has closed it.
-            with suppress(RuntimeError):
-                self._submit(lambda: _close(items))
+            # Not waited for: who collects garbage may be the loop's own thread.
+            self._submit_unless_stopped(_Work(items.aclose).begin)
+
+    def _submit(self, callback: Callable[[], None]) -> None:
+        with self._submitting:
+            self.require_started().call_soon_threadsafe(callback)
+
+    def _submit_unless_stopped(self, callback: Callable[[], None]) -> None:
+        with suppress(RuntimeError):
+            self._submit(callback)
 
 
-async def _next(items: AsyncGenerator[_T]) -> _T | None:
-    return await anext(items, None)
+class _Work(Generic[_T]):
+    """A call of a coroutine function, whose `result` threads may wait for. Begun and cancelled inside of the loop."""
 
+    def __init__(self, function: Callable[[], Awaitable[_T]]) -> None:
+        self.result: Future[_T] = Future()
+        self._function = function
+        self._task: asyncio.Task[_T] | None = None
 
-async def _close(items: AsyncGenerator[_T]) -> None:
-    await items.aclose()
+    def begin(self) -> None:
+        """Begin the call."""
+        self._task = asyncio.create_task(self._call())
+        self._task.add_done_callback(self._end)
+
+    async def _call(self) -> _T:
+        return await self._function()
+
+    def cancel(self) -> None:
+        """Cancel the call, where it was begun and has not ended."""
+        if self._task is not None:
+            self._task.cancel()
+
+    def _end(self, task: asyncio.Task[_T]) -> None:
+        if task.cancelled():
+            self.result.cancel()
+        elif (error := task.exception()) is not None:
+            self.result.set_exception(error)
+        else:
+            self.result.set_result(task.result())

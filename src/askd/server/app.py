@@ -36,6 +36,7 @@ from askd.service.keys import Keys, insert_first_key
 from askd.service.sessions import Sessions
 from askd.service.streams import Streams
 from askd.service.sweeper import Sweeper
+from askd.store.cache import AskCache
 from askd.store.database import Database, StartError, open_database
 from askd.store.reader import Reader
 from askd.store.writer import Clock, Writer, describe
@@ -85,8 +86,9 @@ class Server:
         self._has_gateway = settings.http.listen is not None
         self._database = database
         self.hub = Hub(convert.event_to_bytes)
-        self.writer = Writer(database, clock, self._publish)
-        self.reader = Reader(database)
+        cache = None if database.hints else AskCache()  # other servers would change what it holds
+        self.writer = Writer(database, clock, self._publish, cache)
+        self.reader = Reader(database, cache)
         self.follower = Follower(self.reader, self.hub) if database.hints else None
         self.streams = Streams()
         self.authority = Authority(self.reader, self.streams, clock, time.monotonic, _tokens(settings))

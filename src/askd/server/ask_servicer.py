@@ -26,8 +26,10 @@ from askd.wire.content import question_from_proto, submissions_from_proto
 T = TypeVar("T")
 Context = grpc.aio.ServicerContext[Any, Any]
 
-#: Seconds before a call's deadline at which a wait returns what it has, so that the answer still arrives.
+#: Seconds before a call's deadline at which a wait returns what it has, so that the answer still arrives, and the part
+#: of a long one: gRPC rounds deadlines up by as much as a hundredth on their way.
 _MARGIN = 0.25
+_ROUNDING = 0.02
 
 
 class AskServicer(AskServiceServicer):
@@ -159,7 +161,9 @@ def _limit(value: int) -> int:
 
 def _wait_seconds(request: pb.WaitAskRequest, context: Context) -> float | None:
     remaining = context.time_remaining()
-    spans = [] if remaining is None else [max(0.0, remaining - min(_MARGIN, remaining / 4))]
+    spans = []
+    if remaining is not None:
+        spans.append(max(0.0, remaining - max(min(_MARGIN, remaining / 4), remaining * _ROUNDING)))
     if request.HasField("timeout"):
         spans.append(convert.microseconds(request.timeout, "timeout") / convert.MICROSECONDS)
     return min(spans, default=None)

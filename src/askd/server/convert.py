@@ -8,7 +8,7 @@ from askd.domain import limits
 from askd.domain.advice import Advice, Confidence, TokenUsage
 from askd.domain.asks import Ask, AskDraft, AskEvent, AskFilter, AskStatus, CancelReason, EventType, ToolCall
 from askd.domain.errors import AskdError, invalid
-from askd.domain.principals import Grant, Principal, PrincipalKind, Role
+from askd.domain.principals import ALL_WORKSPACES, Grant, Principal, PrincipalKind, Role
 from askd.domain.sessions import TurnOutcome
 from askd.domain.text import check_identifier, check_size
 from askd.domain.validation import check_questions
@@ -157,6 +157,8 @@ def grant(message: key_service_pb2.Grant, path: str) -> Grant:
     """The grant of a message."""
     if message.role not in _ROLE_OF:
         raise invalid(f"{path}.role", "is no role")
+    if message.workspace_id != ALL_WORKSPACES:
+        check_identifier(message.workspace_id, f"{path}.workspace_id")
     return Grant(role=_ROLE_OF[message.role], workspace_id=message.workspace_id, session_id=message.session_id)
 
 

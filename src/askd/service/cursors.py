@@ -10,6 +10,7 @@ from askd.domain.errors import AskdError, invalid
 
 _REVISION = 8
 _SEAL = 12
+_NEWEST = 2**63 - 1
 
 
 def make_cursor(query: AskFilter, revision: int) -> str:
@@ -27,7 +28,10 @@ def read_cursor(query: AskFilter, cursor: str) -> int:
     position = raw[:_REVISION]
     if len(raw) != _REVISION + _SEAL or raw[_REVISION:] != _seal(query, position):
         raise _refused()
-    return int.from_bytes(position, "big")
+    revision = int.from_bytes(position, "big")
+    if revision > _NEWEST:  # forged: no database counts so far
+        raise _refused()
+    return revision
 
 
 def _refused() -> AskdError:
