@@ -40,7 +40,6 @@ QUESTIONS_ONLY = {
     "limits",
     "text",
     "paths",
-    "labels",
 }
 #: Third-party packages that only some packages may import.
 KEPT_TO = {

@@ -21,6 +21,8 @@ from askd.v1 import ask_service_pb2 as pb
 from askd.v1 import key_service_pb2 as keys
 from askd.v1 import session_service_pb2 as sessions
 
+#: Handlers that need not wait for anything where what they read is in memory.
+FROM_MEMORY = {"askd.v1.AskService/GetAsk"}
 #: More awaits than any handler has.
 FAR = 200
 
@@ -208,7 +210,7 @@ async def test_a_handler_can_be_cancelled_at_each_of_its_awaits(server: Served, 
             break
     else:
         raise AssertionError("it awaits and awaits")
-    assert number > 0, "it was cancelled at least once"
+    assert number or name in FROM_MEMORY, "it was cancelled at least once"
     await _check_whole(server)
 
 

@@ -2,14 +2,12 @@
 
 import asyncio
 import gc
-import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 import grpc
 import pytest
-from sqlalchemy import Connection
 from tests.clients import ANSWERED, MIB, PENDING, Client, Watcher, connected
 from tests.conditions import eventually
 from tests.processes import ServerProcess
@@ -83,16 +81,13 @@ class Gate:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.come = threading.Event()
-        self.passing = threading.Event()
+        self.come = asyncio.Event()
+        self.passing = asyncio.Event()
 
     async def write(self, transaction: Transaction[T]) -> T:
-        def work(connection: Connection) -> T:
-            self.come.set()
-            assert self.passing.wait(30)
-            return transaction(connection)
-
-        return await self._database.write(work)
+        self.come.set()
+        await self.passing.wait()
+        return await self._database.write(transaction)
 
 
 @contextmanager

@@ -152,7 +152,8 @@ def test_an_iteration_that_is_left_is_closed(thread: LoopThread) -> None:
 
     assert list(thread.iterate(count())) == [1, 2]
     closed.clear()
-    for number in thread.iterate(count()):
+    kept = count()  # so that it is not closed as garbage
+    for number in thread.iterate(kept):
         assert number == 1
         break
     assert closed.wait(LIMIT)

@@ -71,8 +71,7 @@ class Cluster:
         assert done.returncode == 0, done.stderr
 
     def _command(self, program: str, *options: str) -> list[str]:
-        command = [str(self._programs / program), "-D", str(self.folder / "data"), *options]
-        return [sys.executable, "-c", AS_NOBODY, *command] if os.geteuid() == 0 else command
+        return unprivileged(str(self._programs / program), "-D", str(self.folder / "data"), *options)
 
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
@@ -168,6 +167,11 @@ class Cluster:
 
     def _await(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(READY)
+
+
+def unprivileged(*command: str) -> list[str]:
+    """The command that runs another as an ordinary user."""
+    return [sys.executable, "-c", AS_NOBODY, *command] if os.geteuid() == 0 else list(command)
 
 
 @cache

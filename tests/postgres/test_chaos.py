@@ -3,7 +3,7 @@ and every watcher sees it all in order (issue 7, "Must show")."""
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -133,9 +133,9 @@ async def hold_to_the_log(history: History, pair: Sequence[Victim], credential: 
 
 
 @pytest.fixture
-def running(cluster: Cluster) -> AsyncIterator[Cluster]:
+def running(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster, which runs again after the test."""
-    yield cluster  # type: ignore[misc]
+    yield cluster
     if not cluster.accepts():
         cluster.start()
 

@@ -54,12 +54,12 @@ async def test_each_kind_of_call_has_a_bound_of_its_own(
             await call
 
 
-async def test_thousands_of_calls_at_once_are_all_answered(server: Served) -> None:
+async def test_more_than_a_thousand_calls_at_once_are_all_answered(server: Served) -> None:
     ask = await server.admin.ask()
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(connected(server.address, server.credential)) for _ in range(4)]
-        codes = await asyncio.gather(*[_code(clients[number % 4], ask.id) for number in range(3000)])
-    assert Counter(codes) == {grpc.StatusCode.OK: 3000}
+        codes = await asyncio.gather(*[_code(clients[number % 4], ask.id) for number in range(1500)])
+    assert Counter(codes) == {grpc.StatusCode.OK: 1500}
 
 
 async def _code(client: Client, ask_id: str) -> grpc.StatusCode:

@@ -223,14 +223,17 @@ async def test_a_page_ends_early_where_its_asks_are_large(admin: Client) -> None
     assert len(pages) < len(asks)
 
 
-async def test_a_page_ends_early_where_json_is_small_and_protobuf_large(admin: Client) -> None:
+async def test_pages_and_watches_stay_small_where_json_is_small_and_protobuf_large(admin: Client) -> None:
     # A number is two bytes of JSON here, and eleven of protobuf.
-    question = json_question([0] * 60_000)
-    asks = [await admin.ask(question) for _ in range(5)]
+    question = json_question([0] * 80_000)
+    asks = [(await admin.ask(question)).id for _ in range(4)]
     pages = await admin.pages(limit=100)
     assert all(page.ByteSize() <= 3 * MIB for page in pages)
-    assert [ask.id for page in pages for ask in page.asks] == [ask.id for ask in asks]
+    assert [ask.id for page in pages for ask in page.asks] == asks
     assert len(pages) == 2
+    for fields in ({}, {"after_revision": 0}):
+        async with admin.watch(**fields) as watcher:  # which checks the size of each response
+            assert [event.ask.id for event in await watcher.until_synced()] == asks
 
 
 async def test_an_ask_of_the_largest_size_with_its_answers_is_a_page(admin: Client) -> None:

@@ -10,7 +10,7 @@ import grpc
 import pytest
 from tests.clients import ANSWERED, CANCELLED, MIB, PENDING, REJECTED, Client, grant, refusal
 from tests.conditions import eventually
-from tests.questions import json_question, text, text_question
+from tests.questions import text, text_question
 from tests.servers import Served, served
 
 from askd.domain.asks import AskEvent
@@ -263,15 +263,6 @@ async def test_responses_stay_under_3_mib_however_large_the_asks(admin: Client) 
             assert sum(event.ByteSize() for event in events) > 8 * MIB * 0.9
             assert seen == [event.ask.id for event in events]
     assert set(seen) == {ask.id for ask in asks}
-
-
-async def test_responses_stay_under_3_mib_where_json_is_small_and_protobuf_large(admin: Client) -> None:
-    question = json_question([0] * 80_000)
-    for _ in range(4):
-        await admin.ask(question)
-    async with admin.watch() as fresh, admin.watch(after_revision=0) as resumed:
-        for watcher in (fresh, resumed):
-            assert revisions(await watcher.until_synced()) == [1, 2, 3, 4]
 
 
 async def test_an_event_of_the_largest_size_is_sent(admin: Client) -> None:

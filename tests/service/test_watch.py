@@ -442,15 +442,24 @@ async def test_draining_ends_a_watch_that_reads(service: Service, after: int | N
     assert ended.value.code is Code.UNAVAILABLE
 
 
-async def test_a_database_that_is_away_ends_a_watch_as_unavailable(service: Service, store: Store) -> None:
-    watcher = Watcher(service, W)
-    await watcher.synced()
-    await store.ask(create())  # of which the hub is not told, so that the database has to be read
+async def test_a_database_that_is_away_ends_a_watch_that_needs_it_as_unavailable(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "RING_BYTES", 1)
+    slow, quick = Watcher(service, W), Watcher(service, W)
+    for watcher in (slow, quick):
+        await watcher.synced()
+    slow.pause()
+    for _ in range(3):
+        await service.do(create())
+        await quick.reached(service.history.revision())
     service.stage.failure = away()
-    service.hub.publish((await store.apply(create())).events)
-    with pytest.raises(AskdError) as ended:
-        await watcher.task
-    assert ended.value.code is Code.UNAVAILABLE
+    slow.go_on()
+    for watcher in (slow, Watcher(service, W), Watcher(service, W, 0)):
+        with pytest.raises(AskdError) as ended:
+            await watcher.task
+        assert ended.value.code is Code.UNAVAILABLE
+    assert not quick.task.done()
 
 
 @pytest.mark.parametrize("after", [None, 0], ids=["a snapshot", "a replay"])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from askd.domain.errors import AskdError, Code, invalid
 from askd.domain.text import check_identifier
@@ -111,6 +112,9 @@ class Caller:
 
     def enter(self, workspace_id: str) -> Access:
         """The caller's access to a named workspace, or to its own where none is named (CONTRACT section 6)."""
+        return _enter(self, workspace_id)
+
+    def _enter(self, workspace_id: str) -> Access:
         workspace_id = workspace_id or self._own_workspace()
         roles: dict[str, frozenset[Role]] = {}
         for grant in self.grants:
@@ -146,6 +150,12 @@ class Caller:
         """Refuse a caller that is admin of nothing."""
         if not self.administered:
             raise denied("needs the role admin")
+
+
+@lru_cache(1024)
+def _enter(caller: Caller, workspace_id: str) -> Access:
+    # Every call does this, and few callers do it in few workspaces.
+    return caller._enter(workspace_id)
 
 
 def unauthenticated() -> AskdError:

@@ -8,8 +8,8 @@ import inspect
 import logging
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from contextvars import ContextVar
 from typing import Any, NoReturn, TypeAlias
 from urllib.parse import unquote
@@ -35,7 +35,7 @@ _SCHEME = "bearer "
 
 #: Calls under way at once, a kind. One more is refused as unavailable.
 BOUNDS = {"call": 4096, "wait": 20_000, "watch": 20_000, "consult": 64}
-#: Seconds after which a call that nobody gave a deadline is ended. A consultation has its provider's timeout.
+#: Seconds after which the database is not to go on with a call's reads, where the call has no deadline.
 SECONDS: dict[str, float | None] = {"call": 60.0, "wait": None, "consult": None}
 #: The methods whose calls are of another kind than "call".
 KINDS = {"WaitAsk": "wait", "ConsultAsk": "consult"}
@@ -63,6 +63,7 @@ class Interceptor(grpc.aio.ServerInterceptor):
         self._wrapped: dict[str, MethodHandler] = {}
         #: Calls under way, by kind, and whether there are none.
         self.under_way: Counter[str] = Counter()
+        self._total = 0
         self.idle = asyncio.Event()
         self.idle.set()
 
@@ -103,32 +104,41 @@ class Interceptor(grpc.aio.ServerInterceptor):
         audited = name in CHANGES
 
         async def unary(request: Any, context: Context) -> Any:
+            begun = False
             try:
-                with self._bounded(kind):
-                    await self._enter(request, context)
-                    _limit_reads(context, SECONDS[kind])
-                    async with asyncio.timeout(SECONDS[kind]):
-                        response = await method(request, context)
+                begun = self._begin(kind)
+                await self._enter(request, context)
+                _limit_reads(context, SECONDS[kind])
+                response = await method(request, context)
                 if audited:
                     self._record(name, request, context, "ok", response)
+                return response
             except Exception as error:
                 if audited:
                     self._record(name, request, context, error.code if isinstance(error, AskdError) else "internal")
+                begun = begun and self._end(kind)  # a refusal that is held back takes nobody's place
                 await self._refuse(error, context)
-            return response
+            finally:
+                if begun:
+                    self._end(kind)
 
         return unary
 
     def _stream(self, method: Handler) -> Handler:
         async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
+            begun = False
             try:
-                with self._bounded("watch"):
-                    await self._enter(request, context)
-                    async with aclosing(method(request, context)) as responses:
-                        async for response in responses:
-                            yield response
+                begun = self._begin("watch")
+                await self._enter(request, context)
+                async with aclosing(method(request, context)) as responses:
+                    async for response in responses:
+                        yield response
             except Exception as error:
+                begun = begun and self._end("watch")
                 await self._refuse(error, context)
+            finally:
+                if begun:
+                    self._end("watch")
 
         return stream
 
@@ -150,20 +160,24 @@ class Interceptor(grpc.aio.ServerInterceptor):
             await self._throttle.hold(_peer(context))
         await _abort(error, context)
 
-    @contextmanager
-    def _bounded(self, kind: str) -> Iterator[None]:
+    def _begin(self, kind: str) -> bool:
+        """Count a call in, as it returns, or refuse it."""
         if self._draining:
             raise unavailable("the server is draining")
         if self.under_way[kind] >= BOUNDS[kind]:
             raise unavailable("too many calls are under way")
         self.under_way[kind] += 1
+        self._total += 1
         self.idle.clear()
-        try:
-            yield
-        finally:
-            self.under_way[kind] -= 1
-            if not self.under_way.total():
-                self.idle.set()
+        return True
+
+    def _end(self, kind: str) -> bool:
+        """Count a call out. Returns that it is no longer counted in."""
+        self.under_way[kind] -= 1
+        self._total -= 1
+        if not self._total:
+            self.idle.set()
+        return False
 
     async def _enter(self, request: Any, context: Context) -> None:
         _caller.set(await self._authority.authenticate(_credential(context)))

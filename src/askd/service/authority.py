@@ -25,6 +25,10 @@ TRUST = 2.0
 #: Seconds between looks at who may keep a stream open.
 REVIEW = 2.0
 
+#: Credentials remembered.
+RECENT = 10_000
+_NOBODY: tuple[Caller | None, float] = (None, 0.0)
+
 KEY_PREFIX = "askd_"
 ULID_LENGTH = 26
 
@@ -63,12 +67,19 @@ class Authority:
         self._monotonic = monotonic
         self._tokens = tokens
         self._known: dict[Principal, _Known] = {}
+        #: The callers of credentials that were good, by a hash, as long as what is known of them is trusted.
+        self._recent: dict[bytes, tuple[Caller, float]] = {}
         self._changes = 0
 
     async def authenticate(self, credential: str) -> Caller:
         """The caller that a credential stands for. Raises AskdError (unauthenticated)."""
         if credential.startswith(KEY_PREFIX):
-            return await self._key_caller(credential.removeprefix(KEY_PREFIX))
+            digest = sha256(credential.encode(errors="replace")).digest()
+            caller, until = self._recent.get(digest, _NOBODY)
+            if caller is None or self._monotonic() > until or self._is_over(caller.expires_at):
+                caller, until = await self._key_caller(credential.removeprefix(KEY_PREFIX))
+                self._remember(digest, caller, until)
+            return caller
         if self._tokens is None:
             raise unauthenticated()
         user, expires_at = await self._tokens.verify(credential)
@@ -76,7 +87,15 @@ class Authority:
         known = await self._look_up(principal)
         return Caller(principal=principal, grants=known.grants, expires_at=expires_at)
 
-    async def _key_caller(self, body: str) -> Caller:
+    def _remember(self, digest: bytes, caller: Caller, until: float) -> None:
+        if len(self._recent) >= RECENT:
+            self._recent.clear()
+        self._recent[digest] = caller, until
+
+    def _is_over(self, expires_at: int | None) -> bool:
+        return expires_at is not None and expires_at <= self._clock()
+
+    async def _key_caller(self, body: str) -> tuple[Caller, float]:
         principal = Principal(kind=PrincipalKind.API_KEY, id=f"key_{body[:ULID_LENGTH]}")
         known = await self._look_up(principal)
         digest = sha256(body[ULID_LENGTH:].encode(errors="replace")).digest()
@@ -85,7 +104,7 @@ class Authority:
         caller = self._judge(known, principal)
         if isinstance(caller, AskdError):
             raise caller
-        return caller
+        return caller, known.until
 
     def _judge(self, known: _Known, principal: Principal) -> Caller | AskdError:
         key = known.key
@@ -93,7 +112,7 @@ class Authority:
             return Caller(principal=principal, grants=known.grants)
         if key is None or key.revoked_at is not None:
             return unauthenticated()
-        if key.expires_at is not None and key.expires_at <= self._clock():
+        if self._is_over(key.expires_at):
             return unauthenticated()
         return Caller(principal=principal, grants=known.grants, expires_at=key.expires_at)
 
@@ -119,6 +138,7 @@ class Authority:
     def changed(self, principal: Principal) -> None:
         """Say that a principal's key or grants were changed: it counts from the next call on."""
         self._changes += 1
+        self._recent.clear()
         self._known.pop(principal, None)
 
     async def run(self) -> None:

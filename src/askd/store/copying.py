@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy import URL, Connection, Table, create_engine, insert, make_url, select, tuple_
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.util import greenlet_spawn
 
 from askd.store.database import StartError, open_database
@@ -72,7 +71,9 @@ async def _connected(url: str, *, is_target: bool = False) -> AsyncIterator[Conn
 
 @asynccontextmanager
 async def _connected_postgres(url: URL) -> AsyncIterator[Connection]:
-    engine = create_async_engine(url.set(drivername="postgresql+asyncpg"), isolation_level="REPEATABLE READ")
+    from askd.store.postgres import make_engine
+
+    engine = make_engine(url, 1, "REPEATABLE READ")
     try:
         async with engine.connect() as connection:
             assert connection.sync_connection is not None, "it is connected"  # noqa: S101

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 import asyncpg
 from sqlalchemy import URL, event
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.postgresql.asyncpg import PGDialect_asyncpg
 from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -45,6 +47,9 @@ LIFETIME = 1800
 PREPARED = 500
 #: How often a transaction is run that others interfere with.
 TRIES = 4
+
+#: SQLAlchemy's name in a URL for the number of statements that a connection keeps prepared.
+_CACHE = "prepared_statement_cache_size"
 
 _WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
@@ -90,7 +95,7 @@ class PostgresDatabase:
 
     async def upgrade(self) -> None:
         """See Database."""
-        engine = _engine(self._url, 1)
+        engine = make_engine(self._url, 1, "READ COMMITTED")
         try:
             with _telling():
                 async with engine.connect() as connection:
@@ -129,7 +134,7 @@ class _Pool:
     leaves; a caller that leaves before a connection is free costs nothing."""
 
     def __init__(self, url: URL, size: int) -> None:
-        self.engine = _engine(url, size, isolation_level="AUTOCOMMIT")
+        self.engine = make_engine(url, size, "AUTOCOMMIT")
         self._free = asyncio.Semaphore(size)
         self._running: set[asyncio.Task[Any]] = set()
 
@@ -215,14 +220,29 @@ async def _roll_back(connection: AsyncConnection, driver: Any) -> None:
         await connection.invalidate()
 
 
-def _engine(url: URL, size: int, **options: Any) -> AsyncEngine:
+class AskdDialect(PGDialect_asyncpg):
+    """Leaves out the codecs of JSON columns. There are none, and setting them up takes queries outside a transaction,
+    which a pooler may send to two servers."""
+
+    supports_statement_cache = True
+
+    def on_connect(self) -> None:
+        """Do nothing with a new connection."""
+
+
+registry.register("postgresql.askd", __name__, AskdDialect.__name__)
+
+
+def make_engine(url: URL, size: int, isolation_level: str) -> AsyncEngine:
+    """Connections to a database, at most so many."""
     engine = create_async_engine(
-        url.update_query_dict({"prepared_statement_cache_size": str(PREPARED)}),
+        url.set(drivername="postgresql+askd").difference_update_query([_CACHE]),
         pool_size=size,
         max_overflow=0,
         pool_recycle=LIFETIME,
-        connect_args={"timeout": CONNECT, "command_timeout": ANSWER, "server_settings": {"application_name": "askd"}},
-        **options,
+        execution_options={"isolation_level": isolation_level},
+        connect_args=_preparing(url)
+        | {"timeout": CONNECT, "command_timeout": ANSWER, "server_settings": {"application_name": "askd"}},
     )
 
     @event.listens_for(engine.sync_engine, "checkout")
@@ -231,6 +251,17 @@ def _engine(url: URL, size: int, **options: Any) -> AsyncEngine:
             raise DisconnectionError  # the pool makes another
 
     return engine
+
+
+def _preparing(url: URL) -> dict[str, Any]:
+    """How statements are prepared: each once a connection, or, where the URL says 0, each time and under no name, since
+    some poolers forget names from one transaction to the next."""
+    size = url.query.get(_CACHE, str(PREPARED))
+    if not isinstance(size, str) or not size.isdecimal():
+        raise StartError(f"the database's URL: {_CACHE} must be a number")
+    if int(size):
+        return {_CACHE: int(size)}
+    return {_CACHE: 0, "statement_cache_size": 0, "prepared_statement_name_func": lambda: ""}
 
 
 def _with_driver(url: URL) -> URL:
@@ -242,7 +273,7 @@ def _with_driver(url: URL) -> URL:
 def _arguments(url: URL, engine: AsyncEngine) -> dict[str, Any]:
     """What asyncpg connects with where a URL is given, as SQLAlchemy takes it apart."""
     _, arguments = engine.dialect.create_connect_args(url)
-    arguments.pop("prepared_statement_cache_size", None)
+    arguments.pop(_CACHE, None)
     return dict(arguments)
 
 
