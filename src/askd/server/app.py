@@ -150,7 +150,7 @@ class Server:
         2. Watches, waits and consultations end with unavailable; new calls are refused so, for long enough that whoever
            calls has turned away: what gRPC holds when it stops it cancels without a word.
         3. Calls under way finish, and with them every accepted write.
-        4. Streams of others (health, reflection) are cut off.
+        4. Streams of others (health, reflection) and calls that hang are cut off.
         """
         for loop in self._loops:
             loop.cancel()
@@ -163,12 +163,12 @@ class Server:
         await turned_away
         await self.consulting.close()
         await self.sweeper.close()
+        await self._grpc.stop(FLUSH)
         await self.writer.close()
         if self._listening:  # until now it told the other servers of what was written
             self._listening.cancel()
         if self.follower:
             await self.follower.close()
-        await self._grpc.stop(FLUSH)
         await self.reader.close()
         await self._database.close()
         if self._audit is not None:
