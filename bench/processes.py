@@ -83,18 +83,39 @@ def floor(place: Path) -> Iterator[Endpoint]:
         yield endpoint
 
 
+PROGRAM = str(Path(sys.executable).with_name("askd"))
+
+
 @contextmanager
-def askd(place: Path, *, stored: int = 0) -> Iterator[Endpoint]:
-    """`askd serve` with its data under `place`, where `stored` asks lie already."""
+def postgres() -> Iterator[str]:
+    """The URL of an empty database with the schema, on a PostgreSQL of its own that waits for the disk as it should.
+    Its files are in the system's temporary folder, since it may run as another user."""
+    from tests.postgres.cluster import Cluster
+
+    cluster = Cluster({"fsync": "on", "full_page_writes": "on"})
+    try:
+        cluster.start()
+        url = cluster.create()
+        command = [PROGRAM, "db", "upgrade", "--database", url]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment(), cwd=ROOT)
+        yield url
+    finally:
+        cluster.remove()
+
+
+@contextmanager
+def askd(place: Path, *, stored: int = 0, database: str = "", key: Path | None = None) -> Iterator[Endpoint]:
+    """`askd serve` with its data under `place`, where `stored` asks lie already, or on a database. `key` is the folder
+    of the server that made the database's first key, where another did."""
     data = place / "data"
-    program = Path(sys.executable).with_name("askd")
-    command = [str(program), "serve", "--data-dir", str(data), "--grpc", "127.0.0.1:0", "--http", "off"]
+    command = [PROGRAM, "serve", "--data-dir", str(data), "--grpc", "127.0.0.1:0", "--http", "off"]
+    command += ["--database", database] if database else []
     with serving(command, place / "askd.log") as endpoint:
         yield Endpoint(
             address=endpoint.address,
             pid=endpoint.pid,
             seconds=endpoint.seconds,
-            credential=(data / "admin.key").read_text().strip(),
+            credential=((key or place) / "data" / "admin.key").read_text().strip(),
             stored=stored,
         )
 

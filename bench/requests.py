@@ -34,11 +34,11 @@ def add_options(choice: ask_pb2.ChoiceQuestion) -> None:
         choice.options.add(id=str(number), label=label).value.string_value = label
 
 
-def ask(kind: str, caller: int) -> bytes:
+def ask(kind: str, caller: int, workspace: str = WORKSPACE) -> bytes:
     """An ask of one question in the caller's own session and turn."""
     session, turn = f"session-{caller}", f"turn-{caller}"
     request = ask_service_pb2.AskRequest(
-        workspace_id=WORKSPACE, session_id=session, turn_id=turn, questions=[question(kind)]
+        workspace_id=workspace, session_id=session, turn_id=turn, questions=[question(kind)]
     )
     return request.SerializeToString()
 

@@ -29,6 +29,7 @@ BOUNDS: dict[str, Bound] = {
     "scale_page_session": at_most(1.3, 1.2),
     "scale_watch_session": at_most(1.3, 1.2),
     "scale_answer": at_most(1.3, 1.2),
+    "across": at_most(20, absolute=True),
 }
 
 
@@ -72,6 +73,16 @@ def fill(plan: Plan, place: Path, stored: int) -> None:
     seed.fill(place / "data" / "askd.db", stored)
 
 
+def shared(plan: Plan, place: Path) -> list[Series]:
+    """PostgreSQL against SQLite, and two servers on it against one."""
+    one, two, alone = place / "one", place / "two", place / "sqlite"
+    with processes.postgres() as url, processes.askd(one, database=url) as first:
+        with processes.askd(alone) as sqlite:
+            figures = measured("one_server", plan, place, sqlite, first)
+        with processes.askd(two, database=url, key=one) as second:
+            return figures + measured("two_servers", plan, place, first, second)
+
+
 MEASURES: dict[str, Callable[[Plan, Path], list[Series]]] = {
     "ask64": partial(against_floor, "ask64"),
     "cycle1": partial(against_floor, "cycle1"),
@@ -80,4 +91,5 @@ MEASURES: dict[str, Callable[[Plan, Path], list[Series]]] = {
     "read64": partial(against_floor, "read64"),
     "cycle16": partial(against_floor, "cycle16"),
     "fanout": partial(against_floor, "fanout"),
+    "shared": shared,
 }

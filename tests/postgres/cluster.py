@@ -15,11 +15,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import asyncpg
@@ -40,7 +41,7 @@ VERSION = "pginstall18"
 READY = 30.0  # seconds for a server to accept connections, or to end
 
 #: Nothing here survives a power failure, nor needs to; what was written survives the end of the server.
-SETTINGS = {
+SETTINGS: Mapping[str, str] = {
     "listen_addresses": "",
     "fsync": "off",
     "full_page_writes": "off",
@@ -54,8 +55,10 @@ SETTINGS = {
 class Cluster:
     """One PostgreSQL server, and databases on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`settings` are added to SETTINGS."""
         self.folder = Path(tempfile.mkdtemp(prefix="askd-pg-"))
+        self._settings = {**SETTINGS, **settings}
         self._process: subprocess.Popen[bytes] | None = None
         self._count = 0
         self._loop = asyncio.new_event_loop()
@@ -75,7 +78,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
-        settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        settings = [word for name, value in self._settings.items() for word in ("-c", f"{name}={value}")]
         command = self._command("postgres", "-k", str(self.folder), *settings)
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/")

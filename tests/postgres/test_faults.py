@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.clients import ANSWERED, Client, refusal
+from tests.clients import ANSWERED, Client, refusal, span
 from tests.conditions import eventually
 from tests.postgres.cluster import Cluster
 from tests.postgres.pairs import Pair, paired
@@ -239,6 +239,21 @@ async def test_a_batch_of_many_workspaces_goes_on_without_those_that_are_locked(
         assert len(done) == 17 * 3
     results = await asyncio.gather(*calls)
     assert sorted(result.created_revision for result in results) == sorted([2, 3, 4] * 20)
+
+
+async def test_asks_of_other_workspaces_expire_while_one_is_locked(pair: Pair, cluster: Cluster) -> None:
+    a, _ = pair.clients
+    await a.ask(workspace_id="locked", expires_in=span(1))
+    with cluster.holding("SELECT 1 FROM workspaces WHERE id = 'locked' FOR UPDATE", pair.url):
+        async with a.watch() as watcher:
+            await watcher.until_synced()
+            for _ in range(2):
+                start = time.monotonic()
+                await a.ask(expires_in=span(1))
+                await watcher.events(2)
+                assert time.monotonic() - start < 1 + 2
+    async with a.watch(workspace_id="locked", after_revision=1) as watcher:
+        await watcher.events(1)
 
 
 async def test_more_commands_than_may_wait_for_a_locked_workspace_are_refused_and_stop_no_other(

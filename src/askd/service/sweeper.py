@@ -8,8 +8,9 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, TypeVar
 
 from askd.domain.asks import CancelAsks, CancelReason
 from askd.domain.errors import AskdError
@@ -37,6 +38,17 @@ async def _paced(chunk: Awaitable[T], rest: float) -> T:
     result = await chunk
     await asyncio.sleep((time.monotonic() - started) * rest)
     return result
+
+
+async def _see_through(tasks: Sequence[asyncio.Task[None]]) -> bool:
+    """Wait for tasks, but not for long: one whose workspace somebody keeps locked goes on by itself and delays no
+    other. Returns whether all are done. Raises what one raises."""
+    if not tasks:
+        return True
+    done, late = await asyncio.wait(tasks, timeout=PERIOD)
+    for task in done:
+        task.result()
+    return not late
 
 
 class Sweeper:
@@ -68,22 +80,33 @@ class Sweeper:
     async def run_once(self) -> None:
         """Do all that is due now."""
         await self._expire()
-        for end in await self._reader.read(sweeps.load_ends):
-            await asyncio.shield(self.start_finishing(end))
+        await _see_through([self.start_finishing(end) for end in await self._reader.read(sweeps.load_ends)])
         await self._erase()
 
     async def _expire(self) -> None:
         while due := await self._reader.read(lambda connection: sweeps.load_due(connection, self._clock())):
-            for workspace_id, ids in due.items():
-                await self._cancel(workspace_id, ids, CancelReason.EXPIRED, None)
+            expiring = [
+                self._start((workspace_id,), partial(self._cancel, workspace_id, ids, CancelReason.EXPIRED, None))
+                for workspace_id, ids in due.items()
+            ]
+            if not await _see_through(expiring):
+                return
 
     def start_finishing(self, end: Session | Turn) -> asyncio.Task[None]:
         """Cancel what an end left pending, in a task that goes on when its caller leaves; one task an end."""
         key = (end.workspace_id, end.session_id, *((end.turn_id,) if isinstance(end, Turn) else ()))
+        return self._start(key, partial(self._finish, end))
+
+    def _start(self, key: tuple[str, ...], work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+        def forget(task: asyncio.Task[None]) -> None:
+            self._finishing.pop(key, None)
+            if not task.cancelled():
+                task.exception()  # looked at, since nobody may wait for it any more
+
         task = self._finishing.get(key)
         if task is None:
-            task = self._finishing[key] = asyncio.create_task(self._finish(end), name="finish an end")
-            task.add_done_callback(lambda _: self._finishing.pop(key, None))
+            task = self._finishing[key] = asyncio.create_task(work(), name="sweep")
+            task.add_done_callback(forget)
         return task
 
     async def _finish(self, end: Session | Turn) -> None:

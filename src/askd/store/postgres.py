@@ -41,6 +41,8 @@ IDLE_MS = 5_000
 CONNECT = 5.0
 ANSWER = 15.0
 FREE = 10.0
+#: Seconds for transactions to finish when the database is closed.
+CLOSE = 2.0
 #: Seconds after which a connection is made anew.
 LIFETIME = 1800
 #: Statements that a connection keeps prepared.
@@ -157,10 +159,12 @@ class _Pool:
             task.exception()  # looked at, since the caller may have left
 
     async def close(self) -> None:
-        """Finish what runs and close every connection."""
-        while self._running:
-            await asyncio.wait(self._running)
-        await self.engine.dispose()
+        """Finish what runs and close every connection. A database that does not answer is not waited for."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE):
+                while self._running:
+                    await asyncio.wait(self._running)
+                await self.engine.dispose()
 
 
 async def _persist(engine: AsyncEngine, transaction: Transaction[T]) -> T:
