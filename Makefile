@@ -22,7 +22,7 @@ serve: $(VENV)/.serve ## Run the service with the default settings
 	@exec $(BIN)/askd serve
 
 test: $(VENV)/.dev ## Run the test suite
-	$(BIN)/pytest -n auto --dist worksteal
+	PYTHONHASHSEED=0 $(BIN)/pytest -n auto --dist worksteal
 
 soak: $(VENV)/.dev ## Run the long chaos tests
 	$(BIN)/pytest -m soak --timeout 1800

@@ -14,7 +14,6 @@ from tests.processes import ServerProcess
 from tests.questions import text, text_question
 from tests.servers import Served
 
-from askd.server.interceptor import SECONDS
 from askd.store.database import Database, Transaction
 from askd.v1 import ask_service_pb2 as pb
 
@@ -159,17 +158,6 @@ async def test_a_deadline_that_passes_in_the_middle_leaves_a_certain_outcome(
         held.passing.set()
     ask = await server.admin.ask(request_id="late")
     assert ask.created_revision == 1
-
-
-async def test_a_call_that_takes_too_long_ends_by_itself(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SECONDS, "call", 0.2)
-    request = pb.AskRequest(workspace_id="w", session_id="s", questions=[text_question()], request_id="long")
-    with gate(server, monkeypatch) as held:
-        with pytest.raises(grpc.aio.AioRpcError) as raised:
-            await server.admin.asks.Ask(request, metadata=server.admin.metadata)
-        assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-        held.passing.set()
-    await eventually(lambda: not left_over(server))
 
 
 async def test_a_connection_that_breaks_ends_everything_on_it(server: Served) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.chaos.history import History
 from tests.chaos.load import Endpoint, Load, credentials, resolutions, survey, views, working
-from tests.clients import Client, connected
+from tests.clients import connected
 from tests.conditions import eventually
 from tests.postgres.cluster import Cluster
 from tests.processes import ServerProcess, configured, end, start
@@ -93,10 +93,11 @@ async def more(history: History, changes: int) -> None:
     await eventually(lambda: len(history.acknowledged) >= enough, within=60)
 
 
-async def kill_in_turn(
-    url: str, folder: Path, cluster: Cluster, *, rounds: int, changes: int, clients: int, seed: int
-) -> None:
-    """Kill a server, the other one, and the database, again and again, and hold all that was told to the log."""
+@asynccontextmanager
+async def under_load(
+    url: str, folder: Path, *, clients: int, seed: int
+) -> AsyncIterator[tuple[History, Balancer, tuple[Victim, Victim]]]:
+    """Two servers that clients work on and watch. In the end all that was told is held to the log."""
     history, balancer = History(), Balancer()
     async with victims(url, folder, balancer) as pair:
         first = pair[0].server
@@ -105,20 +106,28 @@ async def kill_in_turn(
         async with connected(first.address, credential) as admin:
             keys = await credentials(admin, clients)
         async with working(Load(history, balancer, WORKSPACES, seed), keys, views(WORKSPACES)):
-            for _ in range(rounds):
-                for victim in pair:
-                    await more(history, changes)
-                    await victim.kill()
-                    await more(history, changes)  # on the other server
-                    await victim.start()
+            yield history, balancer, pair
+        await hold_to_the_log(history, pair, credential)
+
+
+async def kill_in_turn(
+    url: str, folder: Path, cluster: Cluster, *, rounds: int, changes: int, clients: int, seed: int
+) -> None:
+    """Kill a server, the other one, and the database, again and again."""
+    async with under_load(url, folder, clients=clients, seed=seed) as (history, _, pair):
+        for _ in range(rounds):
+            for victim in pair:
                 await more(history, changes)
-                cluster.crash()
-                await asyncio.to_thread(cluster.start)
+                await victim.kill()
+                await more(history, changes)  # on the other server
+                await victim.start()
             await more(history, changes)
-        await hold_to_the_log(history, pair, credential, seed)
+            cluster.crash()
+            await asyncio.to_thread(cluster.start)
+        await more(history, changes)
 
 
-async def hold_to_the_log(history: History, pair: Sequence[Victim], credential: str, seed: int) -> None:
+async def hold_to_the_log(history: History, pair: Sequence[Victim], credential: str) -> None:
     """Both servers tell the same, and it goes with all that clients were told."""
     surveys = []
     for victim in pair:
@@ -154,35 +163,42 @@ async def test_servers_and_database_that_are_killed_many_times_lose_nothing(
     await kill_in_turn(url, tmp_path, running, rounds=6, changes=300, clients=16, seed=seed)
 
 
-async def call_within(client: Client, seconds: float) -> None:
-    async def succeeds() -> bool:
-        try:
-            await client.ask()
-        except Exception:
-            return False
-        return True
+@pytest.mark.soak
+async def test_a_database_that_is_away_for_10_s_under_load_loses_nothing(
+    url: str, tmp_path: Path, running: Cluster
+) -> None:
+    async with under_load(url, tmp_path, clients=16, seed=11) as (history, _, _):
+        for stop in (running.stop, running.crash):
+            await more(history, 200)
+            stop()
+            await asyncio.sleep(10)
+            await asyncio.to_thread(running.start)
+        await more(history, 200)
 
-    await eventually(succeeds, within=seconds)
+
+@pytest.mark.soak
+async def test_a_workspace_that_is_locked_for_5_s_under_load_loses_nothing(
+    url: str, tmp_path: Path, running: Cluster
+) -> None:
+    async with under_load(url, tmp_path, clients=16, seed=12) as (history, _, _):
+        for _ in range(3):
+            await more(history, 200)
+            with running.holding("SELECT 1 FROM workspaces WHERE id = 'u' FOR UPDATE", url):
+                await asyncio.sleep(5)
+        await more(history, 200)
 
 
 @pytest.mark.soak
 async def test_a_suspended_server_gives_its_workspaces_up(url: str, tmp_path: Path, running: Cluster) -> None:
     """It may have been stopped in the middle of a transaction, whose locks the others then wait for."""
-    history, balancer = History(), Balancer()
-    async with victims(url, tmp_path, balancer) as pair:
-        assert pair[0].server is not None
-        assert pair[1].server is not None
-        credential = pair[0].server.credential
-        async with connected(pair[1].server.address, credential) as other:
-            keys = await credentials(other, 8)
-            load = Load(history, balancer, ("w",), 1)
-            async with working(load, keys, views(("w",))):
-                for _ in range(5):
-                    await more(history, 100)
-                    pair[0].server.signal(signal.SIGSTOP)
-                    balancer.remove(pair[0].server.address)
-                    await call_within(other, 15)
-                    pair[0].server.signal(signal.SIGCONT)
-                    balancer.rise(pair[0].server.address)
-            logs, asks = await survey(other, ("w",))
-        history.check(logs, asks)
+    async with under_load(url, tmp_path, clients=16, seed=13) as (history, balancer, pair):
+        server = pair[0].server
+        assert server is not None
+        for _ in range(5):
+            await more(history, 100)
+            server.signal(signal.SIGSTOP)
+            balancer.remove(server.address)
+            await asyncio.sleep(7)
+            server.signal(signal.SIGCONT)
+            balancer.rise(server.address)
+        await more(history, 100)

@@ -71,17 +71,12 @@ class Service:
         self.sessions = Sessions(self.writer, self.reader, self.sweeper)
         self.authority = Authority(self.reader, self.streams, self.clock, self.clock.monotonic)
         self.keys = Keys(self.stage, self.authority, self.clock)
-        self.follower = Follower(self.reader, self.hub) if self.follows(database) else None
+        self.follower = Follower(self.reader, self.hub)
         self.clients: list[asyncio.Task[Any]] = []
 
-    def follows(self, database: Database) -> bool:
-        """Whether a server follows what others commit: as askd.server.app decides."""
-        return database.hints is not None
-
     async def poll(self) -> None:
-        """Do at once what the follower does again and again, where there is one."""
-        if self.follower is not None:
-            await self.follower.run_once()
+        """Do at once what the follower does again and again."""
+        await self.follower.run_once()
 
     def _publish(self, events: Sequence[AskEvent]) -> None:
         for event in events:  # but those of a retry, and those that follow what a test did behind the service's back
@@ -114,8 +109,7 @@ class Service:
         await asyncio.gather(*self.clients, return_exceptions=True)
         self.stage.failure = None
         self.streams.close()
-        if self.follower is not None:
-            await self.follower.close()
+        await self.follower.close()
         await self.sweeper.close()
         await self.writer.close()
         await self.reader.close()

@@ -89,7 +89,7 @@ class Server:
         cache = None if database.hints else AskCache()  # other servers would change what it holds
         self.writer = Writer(database, clock, self._publish, cache)
         self.reader = Reader(database, cache)
-        self.follower = Follower(self.reader, self.hub) if database.hints else None
+        self.follower = Follower(self.reader, self.hub)
         self.streams = Streams()
         self.authority = Authority(self.reader, self.streams, clock, time.monotonic, _tokens(settings))
         retention = int(settings.retention.payload * convert.MICROSECONDS)
@@ -123,10 +123,9 @@ class Server:
             self._add_port(f"unix:{self.socket}", None)
         await self.health.run_once()
         await self._grpc.start()
-        for loop in (self.health.run, self.sweeper.run, self.authority.run):
+        for loop in (self.health.run, self.sweeper.run, self.authority.run, self.follower.run):
             self._loops.append(asyncio.create_task(loop(), name=loop.__qualname__))
-        if self.follower and (hints := self._database.hints):
-            self._loops.append(asyncio.create_task(self.follower.run(), name="follower"))
+        if hints := self._database.hints:
             listen = hints.run(self.follower.hear, self.follower.poll_soon)
             self._listening = asyncio.create_task(listen, name="listener")
 
@@ -167,8 +166,7 @@ class Server:
         await self.writer.close()
         if self._listening:  # until now it told the other servers of what was written
             self._listening.cancel()
-        if self.follower:
-            await self.follower.close()
+        await self.follower.close()
         await self.reader.close()
         await self._database.close()
         if self._audit is not None:

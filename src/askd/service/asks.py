@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -104,7 +105,8 @@ class Asks:
                 return ask
             stream.sleeps_on(resolution)
             try:
-                return await asyncio.wait_for(resolution, seconds)
+                async with asyncio.timeout(seconds):  # wait_for() of Python 3.11 swallows a cancellation
+                    return await resolution
             except TimeoutError:
                 return await self.get(access, reference)
 
@@ -119,13 +121,15 @@ class Asks:
         with self._streams.open(access) as stream, self._hub.join(query.workspace_id) as ring:
             start = await self._begin(query, ring, after)
             if after is None:
-                async for batch in self._snapshot(stream, query, start):
-                    yield batch
+                async with aclosing(self._snapshot(stream, query, start)) as batches:
+                    async for batch in batches:
+                        yield batch
                 yield Batch(revision=start, synced=True)
             revision = start if after is None else after
             past = None if after is None else max(start, ring.head)
-            async for batch in self._follow(stream, query, ring, revision, past):
-                yield batch
+            async with aclosing(self._follow(stream, query, ring, revision, past)) as batches:
+                async for batch in batches:
+                    yield batch
 
     async def _begin(self, query: AskFilter, ring: Ring, after: int | None) -> int:
         committed = await self._reader.read(lambda connection: load_revision(connection, query.workspace_id))

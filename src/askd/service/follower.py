@@ -1,4 +1,5 @@
-"""The follower: brings what other servers commit to the watchers and waits of this one (DESIGN, third idea).
+"""The follower: brings what other servers commit to the watchers and waits of this one (DESIGN, third idea), and what
+this one committed without learning of it, since the answer to the commit was lost.
 
 Hints say that something happened, sooner or not at all; a poll says so within two seconds. Either way the events are
 read from the database, once for all watchers.

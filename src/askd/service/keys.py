@@ -1,5 +1,6 @@
 """Managing API keys and grants (CONTRACT section 9)."""
 
+import asyncio
 import os
 import secrets
 from collections.abc import Callable
@@ -61,9 +62,7 @@ class Keys:
             table.revoke(connection, key_id, now)
             return table.load(connection, key_id) or key
 
-        key = await self._write(transaction)
-        self._authority.changed(key.principal)
-        return key
+        return await self._change(Principal(kind=PrincipalKind.API_KEY, id=key_id), transaction)
 
     async def grant(self, caller: Caller, principal: Principal, grant: Grant) -> None:
         """Give a principal a grant inside what the caller administers."""
@@ -76,14 +75,12 @@ class Keys:
             _check_count(len(held | {grant}))
             table.add_grant(connection, principal, grant)
 
-        await self._write(transaction)
-        self._authority.changed(principal)
+        await self._change(principal, transaction)
 
     async def ungrant(self, caller: Caller, principal: Principal, grant: Grant) -> None:
         """Take a grant inside what the caller administers from a principal."""
         self._check_change(caller, grant)
-        await self._write(lambda connection: table.remove_grant(connection, principal, grant))
-        self._authority.changed(principal)
+        await self._change(principal, lambda connection: table.remove_grant(connection, principal, grant))
 
     async def list_grants(self, caller: Caller, principal: Principal) -> list[Grant]:
         """A principal's grants inside what the caller administers."""
@@ -96,6 +93,17 @@ class Keys:
         _check_grant(grant, "grant")
         if not caller.administers(frozenset({grant})):
             raise denied("the grant lies beyond what the caller administers")
+
+    async def _change(self, principal: Principal, transaction: Callable[[Connection], T]) -> T:
+        """Commit a change of a principal and say so: also where the caller leaves or the answer is lost in between."""
+
+        async def commit() -> T:
+            try:
+                return await self._write(transaction)
+            finally:
+                self._authority.changed(principal)
+
+        return await asyncio.shield(asyncio.create_task(commit(), name="change a principal"))
 
     async def _read(self, transaction: Callable[[Connection], T]) -> T:
         with refusing():
