@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import shutil
+import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -49,12 +51,13 @@ async def browsing(program: str, url: str, profile: Path) -> AsyncIterator[None]
     # A container has no sandbox of its own to offer, and little shared memory.
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0")
     process = await asyncio.create_subprocess_exec(
-        program, *options, f"--user-data-dir={profile}", url, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+        program, *options, f"--user-data-dir={profile}", url, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
     try:
         yield
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # the program may be a script that started the browser
         await process.wait()
 
 

@@ -65,7 +65,7 @@ async def test_a_wait_whose_time_is_over_is_told_the_pending_ask(service: Servic
 async def test_a_wait_whose_time_is_over_is_told_what_the_database_says(service: Service, store: Store) -> None:
     """Another server may have resolved the ask."""
     ask = await service.ask(create())
-    client = waiting(service, ask, 0.05)
+    client = waiting(service, ask, 1.0)  # long enough to resolve the ask within it
     await service.asleep()
     resolved = await store.ask(answer(ask))
     assert await client == resolved

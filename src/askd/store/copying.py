@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from sqlalchemy import URL, Connection, Table, create_engine, insert, make_url, select, tuple_
+from sqlalchemy import URL, Connection, Table, create_engine, insert, select, tuple_
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.util import greenlet_spawn
 
-from askd.store.database import StartError, open_database
+from askd.store.database import StartError, open_database, parse_url
 from askd.store.tables import metadata, probes
 
 #: Rows in one statement.
@@ -22,7 +22,7 @@ Progress = Callable[[str, int], None]
 async def copy_store(source_url: str, target_url: str, progress: Progress) -> None:
     """Copy everything that is stored, as of one moment, in one transaction. `progress` hears of each table and its
     number of rows. Raises StartError: where the target has rows already, and where either cannot be used."""
-    if make_url(source_url) == make_url(target_url):
+    if parse_url(source_url) == parse_url(target_url):
         raise StartError("the two databases are the same")
     try:
         async with _connected(source_url) as source, _connected(target_url, is_target=True) as target:
@@ -62,8 +62,9 @@ async def _connected(url: str, *, is_target: bool = False) -> AsyncIterator[Conn
         if is_target:
             await database.upgrade()
         await database.check()
-        is_postgres = make_url(url).get_backend_name() == "postgresql"
-        async with (_connected_postgres if is_postgres else _connected_sqlite)(make_url(url)) as connection:
+        parsed = parse_url(url)
+        is_postgres = parsed.get_backend_name() == "postgresql"
+        async with (_connected_postgres if is_postgres else _connected_sqlite)(parsed) as connection:
             yield connection
     finally:
         await database.close()

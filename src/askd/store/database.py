@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, make_url
+from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from askd.domain.asks import AskEvent
@@ -100,14 +100,19 @@ def refusing() -> Iterator[None]:
         raise refusal(error) from error
 
 
+def parse_url(url: str) -> URL:
+    """The parts of a database's URL. Raises StartError, which does not repeat the URL: it may hold a password."""
+    try:
+        return make_url(url)
+    except (ArgumentError, ValueError):
+        raise StartError("the database's URL cannot be understood") from None
+
+
 def open_database(url: str, *, listen_url: str = "", beside_server: bool = False) -> Database:
     """Open the database of a URL. One of a single server is brought up to date, unless a server holds it and the caller
     may stand beside it; one of several is not looked at before check(). `listen_url` is where hints are heard, the same
     database past a pooler. Raises StartError."""
-    try:
-        parsed, listened = make_url(url), make_url(listen_url or url)
-    except (ArgumentError, ValueError):
-        raise StartError("the database's URL cannot be understood") from None
+    parsed = parse_url(url)
     match parsed.get_backend_name():
         case "sqlite":
             from askd.store.sqlite import SqliteDatabase
@@ -118,5 +123,5 @@ def open_database(url: str, *, listen_url: str = "", beside_server: bool = False
                 from askd.store.postgres import PostgresDatabase
             except ModuleNotFoundError:
                 raise StartError("PostgreSQL needs the extra askd[postgres]") from None
-            return PostgresDatabase(parsed, listened)
+            return PostgresDatabase(parsed, parse_url(listen_url or url))
     raise StartError(f"database {parsed.drivername!r} is not supported")
