@@ -21,8 +21,8 @@ from askd.v1.session_service_pb2_grpc import SessionServiceStub
 if TYPE_CHECKING:
     from askd.v1.session_service_pb2_grpc import SessionServiceAsyncStub
 
-#: Seconds from a change on one server to a watcher on another, in the middle of many: a hint takes milliseconds, a poll two
-#: seconds. How fast hints are is measured by the benchmark, not here.
+#: Seconds from a change on one server to a watcher on another: a hint takes milliseconds, a poll two seconds. How fast
+#: hints are is measured by the benchmark, not here.
 PROMPT = 0.5
 #: Seconds within which a revocation counts on every server.
 REVOKED = 5.0
