@@ -150,33 +150,35 @@ class Load:
         connection = Connection(self.endpoint, credential)
         self.history.view(view)
         try:
-            while not (self.finished.is_set() and await self._at_end(connection, view)):
-                await self._watch_once(connection, view, chance.randint(1, 30) if restless else None)
+            while not await self._watch_once(connection, view, chance.randint(1, 30) if restless else None):
+                pass
         finally:
             await connection.close()
 
-    async def _watch_once(self, connection: Connection, view: View, responses: int | None) -> None:
+    async def _watch_once(self, connection: Connection, view: View, responses: int | None) -> bool:
+        """Watch over one connection. Returns whether there is nothing more to come."""
         client = await connection.client()
         view.connect()
         fields: dict[str, Any] = {"session_id": view.session_id, "statuses": sorted(view.statuses)}
         if view.resume is not None:
             fields["after_revision"] = view.resume
-        async with client.watch(workspace_id=view.workspace_id, **fields) as watcher:
-            try:
+        try:
+            async with client.watch(workspace_id=view.workspace_id, **fields) as watcher:
                 while responses is None or responses > 0:
                     view.take(await watcher.response())
                     responses = responses - 1 if responses is not None else None
-                    if self.finished.is_set() and await self._at_end(connection, view):
-                        return
-            except grpc.aio.AioRpcError as error:
-                if error.code() not in PASSING:
-                    raise
+                    if await self._at_end(client, view):
+                        return True
+        except grpc.aio.AioRpcError as error:
+            if error.code() not in PASSING:
+                raise
+        return False
 
-    async def _at_end(self, connection: Connection, view: View) -> bool:
-        if view.resume is None:
+    async def _at_end(self, client: Client, view: View) -> bool:
+        # By the same client: another one's connection would close the one that is watched over.
+        if not self.finished.is_set() or view.resume is None:
             return False
-        end = await newest(await connection.client(), view.workspace_id)
-        return view.resume >= end
+        return view.resume >= await newest(client, view.workspace_id)
 
 
 async def newest(client: Client, workspace_id: str) -> int:
@@ -222,18 +224,20 @@ def views(workspaces: Sequence[str]) -> list[View]:
 @asynccontextmanager
 async def working(load: Load, keys: Sequence[str], watchers: Sequence[View]) -> AsyncIterator[None]:
     """The load's clients and watchers while the block runs; stopped and finished afterwards."""
+    tasks = []
     async with asyncio.TaskGroup() as watching:
         for number, view in enumerate(watchers):
-            name = f"watcher-{number}"
-            watching.create_task(load.watch(view, keys[number % len(keys)], restless=number % 2 == 1, name=name))
+            watch = load.watch(view, keys[number % len(keys)], restless=number % 2 == 1, name=f"watcher-{number}")
+            tasks.append(watching.create_task(watch))
         async with asyncio.TaskGroup() as changing:
             for number, credential in enumerate(keys):
-                changing.create_task(load.work(f"client-{number}", credential))
+                tasks.append(changing.create_task(load.work(f"client-{number}", credential)))
             try:
                 yield
             finally:
                 load.stopped.set()
         load.finished.set()
+    assert not any(task.cancelled() for task in tasks), "a group says nothing of a task that was cancelled"
 
 
 def resolutions(log: Sequence[AskEvent]) -> int:
