@@ -16,7 +16,7 @@ from askd.domain.limits import GRANTS
 from askd.domain.principals import Access, Caller, Grant, Role
 from askd.domain.sessions import Command, EndSession, EndTurn, Session, Turn, TurnOutcome
 from askd.store import keys as key_rows
-from askd.store import sweeps
+from askd.store import statements, sweeps
 from askd.store.batch import apply
 from askd.store.database import Database
 from askd.store.queries import load_asks, load_events, load_page, load_revision, load_snapshot, load_unjoined
@@ -29,16 +29,26 @@ KEY = "its key"
 class Plans:
     """The plans of whatever statements run."""
 
-    def __init__(self, backend: Backend, database: Database) -> None:
+    def __init__(self, backend: Backend, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         self._backend = backend
         self._database = database
         self._statements: list[tuple[str, Any]] = []
         for engine in backend.engines(database):
             event.listen(engine, "before_cursor_execute", self._hear)
+        run = statements.run
+
+        def hear_and_run(connection: Connection, text: str, parameters: Any, **options: Any) -> Any:
+            self._note(text, parameters)
+            return run(connection, text, parameters, **options)
+
+        monkeypatch.setattr(statements, "run", hear_and_run)
 
     def _hear(self, _: object, __: object, statement: str, parameters: Any, ___: object, many: bool) -> None:
+        self._note(statement, parameters[0] if many else parameters)
+
+    def _note(self, statement: str, parameters: Any) -> None:
         if statement.startswith(("SELECT", "UPDATE", "DELETE", "WITH")):
-            self._statements.append((statement, parameters[0] if many else parameters))
+            self._statements.append((statement, parameters))
 
     async def of_read(self, transaction: Callable[[Connection], object]) -> list[Step]:
         """The plans of a read's statements."""
@@ -60,11 +70,11 @@ class Plans:
 
 
 @pytest.fixture
-def plans(backend: Backend, database: Database) -> Plans:
+def plans(backend: Backend, database: Database, monkeypatch: pytest.MonkeyPatch) -> Plans:
     """The plans of the database, where it tells them."""
     if not backend.tells_plans:
         pytest.skip("its plans depend on what is stored")
-    return Plans(backend, database)
+    return Plans(backend, database, monkeypatch)
 
 
 _SEARCH = re.compile(r"SEARCH (\w+) USING (?:COVERING )?INDEX (\w+)")

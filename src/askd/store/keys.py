@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from askd.domain.principals import Grant, Principal, PrincipalKind, Role
 from askd.store.lists import padded, storable
+from askd.store.statements import insert_missing
 from askd.store.tables import grants, keys
-from askd.store.upserts import insert_missing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

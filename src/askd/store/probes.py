@@ -2,8 +2,8 @@
 
 from sqlalchemy import Connection
 
+from askd.store.statements import upsert
 from askd.store.tables import probes
-from askd.store.upserts import upsert
 
 
 def probe(connection: Connection) -> None:

@@ -1,18 +1,19 @@
 """Reads: points, pages, snapshots and events. Every one is a bounded number of index ranges."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, union_all
 
 from askd.domain import asks as rules
 from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus, CancelReason
 from askd.domain.limits import PAGE
 from askd.domain.sessions import UNJOINED, Turn
 from askd.store.lists import padded, storable
-from askd.store.rows import STATUS_CODES, fitting, to_ask
+from askd.store.rows import STATUS_CODES, AskRow, fitting, to_ask
+from askd.store.statements import binds, fetch, numbered
 from askd.store.tables import asks, payloads, workspaces
 
 #: What a row without its payload takes in a response at most: ids, principals and times.
@@ -39,54 +40,77 @@ class Events:
 
 # Statements are built once for each shape of a query: building one costs more than running it.
 
-_BY_ID = select(asks).where(asks.c.id.in_(bindparam("ids", expanding=True)))
-_PARTS = select(payloads).where(payloads.c.ask_id.in_(bindparam("ids", expanding=True)))
 _REVISION = select(workspaces.c.revision).where(workspaces.c.id == bindparam("workspace_id"))
-_REVISIONS = select(workspaces).where(workspaces.c.id.in_(bindparam("ids", expanding=True)))
 _PENDING = asks.c.status == STATUS_CODES[AskStatus.PENDING]
-_RESOLVED = select(asks.c.id).where(asks.c.id.in_(bindparam("ids", expanding=True)), ~_PENDING)
+
+
+@lru_cache
+def _by_id(count: int) -> Select[Any]:
+    return select(asks).where(asks.c.id.in_(binds("id", count)))
+
+
+@lru_cache
+def _parts(count: int) -> Select[Any]:
+    return select(payloads).where(payloads.c.ask_id.in_(binds("id", count)))
+
+
+@lru_cache
+def _revisions(count: int) -> Select[Any]:
+    return select(workspaces).where(workspaces.c.id.in_(binds("id", count)))
+
+
+@lru_cache
+def _resolved(count: int) -> Select[Any]:
+    return select(asks.c.id).where(asks.c.id.in_(binds("id", count)), ~_PENDING)
+
+
+def _fetch_by(
+    connection: Connection, statement: Callable[[int], Select[Any]], ids: Sequence[str]
+) -> Sequence[tuple[Any, ...]]:
+    """The rows of a query for some ids."""
+    if not ids:
+        return ()
+    wanted = padded(ids)
+    return fetch(connection, statement(len(wanted)), numbered("id", wanted))
 
 
 def load_asks(connection: Connection, ids: Iterable[str]) -> dict[str, Ask]:
     """The asks with these ids, whole; unknown ids are left out."""
-    wanted = storable(ids)
-    if not wanted:
-        return {}
-    return {ask.id: ask for ask in _whole(connection, connection.execute(_BY_ID, {"ids": padded(wanted)}).all())}
+    found = list(map(AskRow._make, _fetch_by(connection, _by_id, storable(ids))))
+    return {ask.id: ask for ask in _whole(connection, found)}
 
 
-def _whole(connection: Connection, found: Sequence[Row[Any]]) -> list[Ask]:
+def _whole(connection: Connection, found: Sequence[AskRow]) -> list[Ask]:
     parts = _load_payloads(connection, [row.id for row in found])
     return [to_ask(row, parts.get(row.id, {})) for row in found]
 
 
 def _load_payloads(connection: Connection, ids: Sequence[str]) -> Mapping[str, dict[int, str]]:
     parts: dict[str, dict[int, str]] = {}
-    if ids:
-        for ask_id, part, body in connection.execute(_PARTS, {"ids": padded(ids)}):
-            parts.setdefault(ask_id, {})[part] = body
+    for ask_id, part, body in _fetch_by(connection, _parts, ids):
+        parts.setdefault(ask_id, {})[part] = body
     return parts
 
 
 def load_revision(connection: Connection, workspace_id: str) -> int:
     """The revision of a workspace; 0 where nothing happened yet."""
-    return connection.scalar(_REVISION, {"workspace_id": workspace_id}) or 0
+    return next((revision for (revision,) in fetch(connection, _REVISION, {"workspace_id": workspace_id})), 0)
 
 
 def load_revisions(connection: Connection, ids: Sequence[str]) -> list[tuple[str, int]]:
     """The revisions of workspaces, of those in which anything happened yet."""
-    return [(row.id, row.revision) for row in connection.execute(_REVISIONS, {"ids": padded(ids)})]
+    return [(workspace_id, revision) for workspace_id, revision in _fetch_by(connection, _revisions, ids)]
 
 
 def load_resolved(connection: Connection, ids: Sequence[str]) -> list[str]:
     """Those of some asks that are resolved."""
-    return list(connection.scalars(_RESOLVED, {"ids": padded(storable(ids))}))
+    return [ask_id for (ask_id,) in _fetch_by(connection, _resolved, storable(ids))]
 
 
 def load_unjoined(connection: Connection, turn: Turn) -> list[str]:
     """The first ids of the asks that a turn's end as completed cancelled, or has yet to."""
     named = {"workspace_id": turn.workspace_id, "session_0": turn.session_id, "turn_id": turn.turn_id}
-    return [row.id for row in connection.execute(_unjoined(), named | {"most": UNJOINED})]
+    return [row[0] for row in fetch(connection, _unjoined(), named | {"most": UNJOINED})]
 
 
 @lru_cache(1)
@@ -146,11 +170,12 @@ def load_events(connection: Connection, query: AskFilter, after: int, last: int 
     sessions = _sessions(query)
     if sessions is None:
         return Events(events=[], revision=last)
-    found: list[tuple[int, Row[Any]]] = []
+    found: list[tuple[int, AskRow]] = []
     named = _named(query, sessions) | {"after": after, "last": last}
     for revision in ("created_revision", "resolved_revision"):
         statement = _events(revision, len(sessions), bool(query.turn_id))
-        found += [(getattr(row, revision), row) for row in connection.execute(statement, named)]
+        rows = map(AskRow._make, fetch(connection, statement, named))
+        found += [(getattr(row, revision), row) for row in rows]
     found.sort(key=lambda pair: pair[0])
     chosen = fitting([row for _, row in found], PAGE, _ROW_BYTES)
     if len(chosen) < len(found):
@@ -216,6 +241,6 @@ def _merge(ranges: Sequence[Select[Any]]) -> Select[Any]:
 
 
 def _cut(connection: Connection, statement: Select[Any], named: Mapping[str, Any], limit: int) -> Page:
-    found = connection.execute(statement, named).all()
+    found = list(map(AskRow._make, fetch(connection, statement, named)))
     chosen = fitting(found[:limit], PAGE, _ROW_BYTES)
     return Page(asks=_whole(connection, chosen), more=len(chosen) < len(found))

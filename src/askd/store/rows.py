@@ -3,9 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import Any, TypeVar
-
-from sqlalchemy import Row
+from typing import Any, NamedTuple, TypeVar
 
 from askd.domain.answers import decode_answers
 from askd.domain.asks import Ask, AskStatus, CancelReason, ToolCall
@@ -15,6 +13,31 @@ from askd.domain.questions import decode_questions
 from askd.domain.sessions import Session, Turn, TurnOutcome
 
 _Row = TypeVar("_Row", bound=Any)
+
+
+class AskRow(NamedTuple):
+    """A row of `asks`, in the order of its columns."""
+
+    id: str
+    workspace_id: str
+    session_id: str
+    turn_id: str | None
+    status: int
+    created_at: int
+    created_revision: int
+    asked_by: str
+    tool_message_id: bytes | None
+    tool_call_id: bytes | None
+    request_id: bytes | None
+    expires_at: int | None
+    resolved_at: int | None
+    resolved_revision: int | None
+    resolved_by: str | None
+    resolution_id: str | None
+    answer_id: bytes | None
+    cancel_reason: str | None
+    payload_bytes: int
+    payload_expired: int
 
 
 class Part(IntEnum):
@@ -44,7 +67,7 @@ def fitting(found: Sequence[_Row], limit: int, row_bytes: int = 0) -> Sequence[_
     return found
 
 
-def to_ask(row: Row[Any], payload: Mapping[int, str]) -> Ask:
+def to_ask(row: AskRow, payload: Mapping[int, str]) -> Ask:
     """The ask of a row of `asks` and the parts of its payload."""
     questions = payload.get(Part.QUESTIONS, "[]")
     # By the row's state: without a snapshot, the payload may have been read after a resolution that the row was before.
@@ -78,8 +101,8 @@ def to_ask(row: Row[Any], payload: Mapping[int, str]) -> Ask:
     )
 
 
-def _tool(row: Row[Any]) -> ToolCall | None:
-    if row.tool_call_id is None:
+def _tool(row: AskRow) -> ToolCall | None:
+    if row.tool_message_id is None or row.tool_call_id is None:
         return None
     return ToolCall(message_id=row.tool_message_id.decode(), call_id=row.tool_call_id.decode())
 
@@ -116,9 +139,9 @@ def created(ask: Ask) -> dict[str, Any]:
 
 
 def resolved(ask: Ask) -> dict[str, Any]:
-    """The columns that a resolution sets, with the ask's id as `ask_id` and the payload's growth as `added_bytes`."""
+    """The columns that a resolution sets, with the payload's growth as `added_payload_bytes`."""
     return {
-        "ask_id": ask.id,
+        "id": ask.id,
         "status": STATUS_CODES[ask.status],
         "resolved_at": ask.resolved_at,
         "resolved_revision": ask.resolved_revision,
@@ -126,7 +149,7 @@ def resolved(ask: Ask) -> dict[str, Any]:
         "resolution_id": ask.resolution_id,
         "answer_id": _bytes(ask.answer_id),
         "cancel_reason": ask.cancel_reason.value if ask.cancel_reason else None,
-        "added_bytes": sum(len(part["body"].encode()) for part in resolution_parts(ask)),
+        "added_payload_bytes": sum(len(part["body"].encode()) for part in resolution_parts(ask)),
     }
 
 
@@ -144,30 +167,32 @@ def resolution_parts(ask: Ask) -> list[dict[str, Any]]:
     return []
 
 
-def to_session(row: Row[Any]) -> Session:
+def to_session(row: Sequence[Any]) -> Session:
     """The session of a row of `sessions`."""
+    workspace_id, session_id, parent_session_id, ended_at, ended_by, ending = row
     return Session(
-        workspace_id=row.workspace_id,
-        session_id=row.session_id,
-        parent_session_id=row.parent_session_id,
-        ended_at=row.ended_at,
-        ended_by=_principal(row.ended_by),
-        ending=bool(row.ending),
+        workspace_id=workspace_id,
+        session_id=session_id,
+        parent_session_id=parent_session_id,
+        ended_at=ended_at,
+        ended_by=_principal(ended_by),
+        ending=bool(ending),
     )
 
 
-def to_turn(row: Row[Any]) -> Turn:
+def to_turn(row: Sequence[Any]) -> Turn:
     """The turn of a row of `turns`."""
+    workspace_id, session_id, turn_id, question_bytes, outcome, ended_at, ended_by, unjoined_count, ending = row
     return Turn(
-        workspace_id=row.workspace_id,
-        session_id=row.session_id,
-        turn_id=row.turn_id,
-        question_bytes=row.question_bytes,
-        outcome=TurnOutcome(row.outcome) if row.outcome else None,
-        ended_at=row.ended_at,
-        ended_by=_principal(row.ended_by),
-        unjoined_count=row.unjoined_count,
-        ending=bool(row.ending),
+        workspace_id=workspace_id,
+        session_id=session_id,
+        turn_id=turn_id,
+        question_bytes=question_bytes,
+        outcome=TurnOutcome(outcome) if outcome else None,
+        ended_at=ended_at,
+        ended_by=_principal(ended_by),
+        unjoined_count=unjoined_count,
+        ending=bool(ending),
     )
 
 

@@ -1,10 +1,12 @@
 """What a batch of commands touches: loaded once, changed in memory by each command in turn, written once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import Connection, TextualSelect, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, Select, bindparam, func, select, text
+from sqlalchemy.sql.elements import TextClause
 
 from askd.domain.asks import Ask, AskDraft, AskEvent, AskStatus, CancelAsks, CreateAsk, ResolveAsk, created, resolved
 from askd.domain.sessions import (
@@ -20,8 +22,8 @@ from askd.domain.sessions import (
 from askd.store import rows
 from askd.store.lists import padded
 from askd.store.queries import load_asks
+from askd.store.statements import binds, fetch, insert_all, insert_missing, numbered, update_all, upsert
 from askd.store.tables import asks, payloads, sessions, turns, workspaces
-from askd.store.upserts import insert_missing, upsert
 
 SessionKey = tuple[str, str]
 TurnKey = tuple[str, str, str]
@@ -143,37 +145,52 @@ def load(connection: Connection, commands: Sequence[Command], now: int, *, uncer
     return state
 
 
-_LOCK = (
-    select(workspaces.c.id, workspaces.c.revision)
-    .where(workspaces.c.id.in_(bindparam("ids", expanding=True)))
-    .order_by(workspaces.c.id)
-    .with_for_update()
-)
-_LOCK_FREE = _LOCK.with_for_update(skip_locked=True)
-_THERE = select(workspaces.c.id).where(workspaces.c.id.in_(bindparam("ids", expanding=True)))
-_REQUESTS = select(asks.c.id, asks.c.request_id).where(
-    asks.c.workspace_id == bindparam("workspace_id"), asks.c.request_id.in_(bindparam("ids", expanding=True))
-)
-_SESSIONS = select(sessions).where(
-    sessions.c.workspace_id == bindparam("workspace_id"), sessions.c.session_id.in_(bindparam("ids", expanding=True))
-)
+# Statements are built once for each number of values: building one costs more than running it.
+
+
+@lru_cache
+def _workspaces(count: int) -> Select[Any]:
+    ids = binds("id", count)
+    return select(workspaces.c.id, workspaces.c.revision).where(workspaces.c.id.in_(ids)).order_by(workspaces.c.id)
+
+
+@lru_cache
+def _lock_them(count: int, *, skip_locked: bool = False) -> Select[Any]:
+    return _workspaces(count).with_for_update(skip_locked=skip_locked)
+
+
+@lru_cache
+def _requests(count: int) -> Select[Any]:
+    return select(asks.c.id, asks.c.request_id).where(
+        asks.c.workspace_id == bindparam("workspace_id"), asks.c.request_id.in_(binds("id", count))
+    )
+
+
+@lru_cache
+def _sessions(count: int) -> Select[Any]:
+    return select(sessions).where(
+        sessions.c.workspace_id == bindparam("workspace_id"), sessions.c.session_id.in_(binds("id", count))
+    )
 
 
 def _lock(connection: Connection, ids: set[str]) -> dict[str, int]:
-    wanted = {"ids": padded(sorted(ids))}
-    found = {row.id: row.revision for row in connection.execute(_LOCK, wanted)}
+    if not ids:
+        return {}
+    wanted = padded(sorted(ids))
+    statement, values = _lock_them(len(wanted)), numbered("id", wanted)
+    found = dict(fetch(connection, statement, values))
     if missing := ids - found.keys():
         insert_missing(connection, workspaces, [{"id": key, "revision": 0} for key in sorted(missing)])
-        found = {row.id: row.revision for row in connection.execute(_LOCK, wanted)}
+        found = dict(fetch(connection, statement, values))
     return found
 
 
 def find_locked(connection: Connection, ids: set[str]) -> set[str]:
     """The workspaces whose rows others keep locked. Locks the rest of them for as long as the transaction lasts."""
-    wanted = {"ids": padded(sorted(ids))}
-    free = connection.execute(_LOCK_FREE, wanted)
-    there = connection.execute(_THERE, wanted)
-    return {row.id for row in there} - {row.id for row in free}
+    wanted = padded(sorted(ids))
+    values = numbered("id", wanted)
+    free = dict(fetch(connection, _lock_them(len(wanted), skip_locked=True), values))
+    return dict(fetch(connection, _workspaces(len(wanted)), values)).keys() - free.keys()
 
 
 def _load_requests(connection: Connection, commands: Sequence[Command], state: State) -> None:
@@ -182,8 +199,8 @@ def _load_requests(connection: Connection, commands: Sequence[Command], state: S
         if isinstance(command, CreateAsk) and command.request_id is not None:
             wanted.setdefault(command.access.workspace_id, set()).add(command.request_id.encode())
     for workspace_id, ids in wanted.items():
-        for row in connection.execute(_REQUESTS, {"workspace_id": workspace_id, "ids": padded(sorted(ids))}):
-            state.requests[workspace_id, row.request_id.decode()] = row.id
+        for ask_id, request_id in _fetch_in(connection, _requests, workspace_id, sorted(ids)):
+            state.requests[workspace_id, request_id.decode()] = ask_id
 
 
 def _load_sessions(connection: Connection, keys: set[SessionKey], state: State) -> None:
@@ -191,8 +208,15 @@ def _load_sessions(connection: Connection, keys: set[SessionKey], state: State) 
     for workspace_id, session_id in keys:
         wanted.setdefault(workspace_id, []).append(session_id)
     for workspace_id, ids in wanted.items():
-        for row in connection.execute(_SESSIONS, {"workspace_id": workspace_id, "ids": padded(ids)}):
-            state.sessions[workspace_id, row.session_id] = rows.to_session(row)
+        for session in map(rows.to_session, _fetch_in(connection, _sessions, workspace_id, ids)):
+            state.sessions[workspace_id, session.session_id] = session
+
+
+def _fetch_in(
+    connection: Connection, statement: Callable[[int], Select[Any]], workspace_id: str, ids: Sequence[Any]
+) -> Sequence[Any]:
+    wanted = padded(ids)
+    return fetch(connection, statement(len(wanted)), numbered("id", wanted) | {"workspace_id": workspace_id})
 
 
 def _load_turns(connection: Connection, keys: set[TurnKey], state: State) -> None:
@@ -200,21 +224,19 @@ def _load_turns(connection: Connection, keys: set[TurnKey], state: State) -> Non
         return
     wanted = padded(sorted(keys))
     named = {f"{name}{index}": part for index, key in enumerate(wanted) for name, part in zip("wst", key, strict=True)}
-    for row in connection.execute(_turns(len(wanted)), named):
-        turn = rows.to_turn(row)
+    for turn in map(rows.to_turn, fetch(connection, _turns(len(wanted)), named)):
         state.turns[turn.workspace_id, turn.session_id, turn.turn_id] = turn
 
 
 @lru_cache
-def _turns(size: int) -> TextualSelect:
+def _turns(size: int) -> TextClause:
     # Joined to a table of keys, because SQLite takes no index for a row value IN a list.
     keys = ", ".join(f"(:w{index}, :s{index}, :t{index})" for index in range(size))
     columns = ", ".join(f"turns.{column.name}" for column in turns.c)
-    statement = text(
+    return text(
         f"WITH wanted (w, s, t) AS (VALUES {keys}) SELECT {columns} FROM wanted JOIN turns"  # noqa: S608
         " ON turns.workspace_id = wanted.w AND turns.session_id = wanted.s AND turns.turn_id = wanted.t"
     )
-    return statement.columns(*turns.c)
 
 
 def _load_pending(connection: Connection, key: tuple[str, ...]) -> tuple[list[str], int]:
@@ -229,42 +251,22 @@ def _load_pending(connection: Connection, key: tuple[str, ...]) -> tuple[list[st
 
 # --- writing ---
 
-_INSERT_ASKS = insert(asks)
-_INSERT_PARTS = insert(payloads)
-_RESOLVE = (
-    update(asks)
-    .where(asks.c.id == bindparam("ask_id"))
-    .values(
-        {
-            name: bindparam(name)
-            for name in (
-                "status", "resolved_at", "resolved_revision", "resolved_by", "resolution_id", "answer_id",
-                "cancel_reason",
-            )
-        }
-        | {"payload_bytes": asks.c.payload_bytes + bindparam("added_bytes")}
-    )
-)  # fmt: skip
-_ADVANCE = (
-    update(workspaces).where(workspaces.c.id == bindparam("workspace_id")).values(revision=bindparam("new_revision"))
-)
-
 
 def write(connection: Connection, state: State) -> None:
     """Write what changed, one statement a table."""
     parts = [rows.question_part(ask) for ask in state.created]
     parts += [part for ask in state.resolved for part in rows.resolution_parts(ask)]
     if state.created:
-        connection.execute(_INSERT_ASKS, [rows.created(ask) for ask in state.created])
+        insert_all(connection, asks, [rows.created(ask) for ask in state.created])
     if state.resolved:
-        connection.execute(_RESOLVE, [rows.resolved(ask) for ask in state.resolved])
+        update_all(connection, asks, [rows.resolved(ask) for ask in state.resolved])
     if parts:
-        connection.execute(_INSERT_PARTS, parts)
+        insert_all(connection, payloads, parts)
     if state.changed_sessions:
         changed = [state.sessions[key] for key in sorted(state.changed_sessions)]
         upsert(connection, sessions, [rows.session_row(session) for session in changed])
     if state.changed_turns:
         upsert(connection, turns, [rows.turn_row(state.turns[key]) for key in sorted(state.changed_turns)])
     if advanced := {ask.workspace_id for ask in (*state.created, *state.resolved)}:
-        revisions = [{"workspace_id": key, "new_revision": state.revisions[key]} for key in sorted(advanced)]
-        connection.execute(_ADVANCE, revisions)
+        revisions = [{"id": key, "revision": state.revisions[key]} for key in sorted(advanced)]
+        update_all(connection, workspaces, revisions)
