@@ -185,10 +185,10 @@ async def wrapped(server: Served, name: str) -> Any:
     return server.server.interceptor._wrapped[path]
 
 
-def connections(server: Served) -> int:
-    """The database connections that are out of their pools."""
-    engines = [getattr(server.database, name) for name in ("_readers", "_writer")]
-    return sum(engine.pool.checkedout() for engine in engines)
+def transactions(server: Served) -> int:
+    """The transactions that are under way."""
+    threads = [getattr(server.database, name) for name in ("_readers", "_writer")]
+    return sum(each.open_transactions for each in threads)
 
 
 @pytest.mark.parametrize("name", HANDLERS)
@@ -200,7 +200,7 @@ async def test_a_handler_can_be_cancelled_at_each_of_its_awaits(server: Served, 
         task = asyncio.ensure_future(_run(cancelled))
         await asyncio.wait([task])
         assert task.cancelled() == cancelled.reached
-        await eventually(lambda: not connections(server))
+        await eventually(lambda: not transactions(server))
         assert not server.server.hub._waits
         assert not server.server.streams._open
         assert not server.server.interceptor.under_way.total()

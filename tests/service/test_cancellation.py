@@ -206,7 +206,7 @@ async def test_a_call_that_is_cancelled_at_any_await_leaves_nothing_half_done(
         await use_case(made)  # the retry
         await use_case(made)
         await eventually(lambda: asyncio.all_tasks() == before)  # noqa: B023
-        await eventually(lambda: backend.checked_out(store.database) == 0)
+        await eventually(lambda: backend.under_way(store.database) == 0)
         assert not service.hub._rings
         assert not service.hub._waits
         assert not service.streams._open
@@ -249,7 +249,7 @@ async def test_a_revocation_that_is_cancelled_at_any_await_is_whole(
         await made.enter()  # so that this server knows the key
         before = asyncio.all_tasks()
         reached = await cancelled_at(partial(service.keys.revoke, ADMIN, made.key_id), number, moment)
-        await eventually(lambda: asyncio.all_tasks() == before and not backend.checked_out(store.database))  # noqa: B023
+        await eventually(lambda: asyncio.all_tasks() == before and not backend.under_way(store.database))  # noqa: B023
         (key,) = [key for key in await service.keys.list_keys(ADMIN) if key.id == made.key_id]
         assert await accepted(made) == (key.revoked_at is None)
         await service.keys.revoke(ADMIN, made.key_id)

@@ -53,8 +53,8 @@ class Backend(ABC):
         """How the database would run a statement, where it tells plans."""
         raise NotImplementedError
 
-    def checked_out(self, database: Database) -> int:
-        """How many connections are out of an open database's pools."""
+    def under_way(self, database: Database) -> int:
+        """How many transactions of an open database are not over."""
         pools = [engine.pool for engine in self.engines(database)]
         return sum(pool.checkedout() for pool in pools if isinstance(pool, QueuePool))
 
@@ -99,7 +99,12 @@ class Sqlite(Backend):
     def engines(self, database: Database) -> Sequence[Engine]:
         """See Backend."""
         assert isinstance(database, SqliteDatabase)
-        return [database._writer, database._readers]
+        return [threads._engine for threads in (database._writer, database._readers)]
+
+    def under_way(self, database: Database) -> int:
+        """See Backend."""
+        assert isinstance(database, SqliteDatabase)
+        return sum(threads.open_transactions for threads in (database._writer, database._readers))
 
     def plan(self, connection: Connection, statement: str, parameters: object) -> Step:
         """See Backend."""

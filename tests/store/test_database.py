@@ -91,7 +91,7 @@ async def test_a_write_whose_caller_goes_away_is_done_nevertheless(
     await asyncio.wait([writing])
     assert writing.cancelled()
     left.set()
-    await eventually(lambda: backend.checked_out(database) == 0)
+    await eventually(lambda: backend.under_way(database) == 0)
     assert await database.read(names) == ["w"]
 
 
@@ -105,7 +105,7 @@ async def test_a_transaction_that_raises_gives_its_connection_back(
     for _ in range(20):  # more than any pool has
         with pytest.raises(SQLAlchemyError):
             await getattr(database, kind)(fail)
-    assert backend.checked_out(database) == 0
+    assert backend.under_way(database) == 0
     await database.write(partial(add_workspace, "w"))
 
 
@@ -114,7 +114,7 @@ async def test_many_transactions_at_once_all_come_to_pass(backend: Backend, data
     reads = [database.read(names) for _ in range(50)]
     await asyncio.gather(*writes, *reads)
     assert len(await database.read(names)) == 50
-    assert backend.checked_out(database) == 0
+    assert backend.under_way(database) == 0
 
 
 async def test_closing_finishes_what_runs(url: str) -> None:
