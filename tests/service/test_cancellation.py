@@ -19,7 +19,7 @@ from tests.store.backends import Backend
 from tests.store.commands import ANN, answer, create, draft
 from tests.store.databases import Store
 
-from askd.domain.asks import Ask, AskFilter
+from askd.domain.asks import AnswerWith, Ask, AskFilter, RejectWith, Resolution, Withdraw
 from askd.domain.errors import AskdError, Code
 from askd.domain.principals import Access, Caller, Grant, Principal, Role
 from askd.domain.sessions import TurnOutcome
@@ -53,10 +53,14 @@ class Client:
     # --- use cases; each is its own retry ---
 
     async def create(self) -> None:
-        await self.service.asks.create(await self.enter(), draft(turn="another"), f"request {self.number}")
+        drafted = draft(turn="another")
+        await self.service.asks.create(await self.enter(), lambda: drafted, f"request {self.number}", str)
 
     async def answer(self) -> None:
-        await self.service.asks.answer(await self.enter(), self._reference, "answer", ["yes"])
+        await self._resolve(AnswerWith(answer_id="answer", submissions=["yes"]))
+
+    async def _resolve(self, resolution: Resolution) -> None:
+        await self.service.asks.resolve(await self.enter(), self._reference, lambda: resolution, str)
 
     async def get(self) -> None:
         await self.service.asks.get(await self.enter(), self._reference)
@@ -105,12 +109,10 @@ class Client:
     # --- those that cannot be repeated tell by their refusal that they were done ---
 
     async def reject(self) -> None:
-        access = await self.enter()
-        await once(self.service.asks.reject(access, self._reference, "no"), "rejected")
+        await once(self._resolve(RejectWith(reason="no")), "rejected")
 
     async def cancel(self) -> None:
-        access = await self.enter()
-        await once(self.service.asks.cancel(access, self._reference), "cancelled")
+        await once(self._resolve(Withdraw()), "cancelled")
 
     async def wait(self) -> None:
         """Wait for an ask that is resolved meanwhile."""

@@ -47,7 +47,10 @@ class Writing:
 
     def submit(self, command: Command) -> "asyncio.Task[Outcome]":
         """Hand a command over, as a caller of its own."""
-        return asyncio.create_task(self.writer.submit(command))
+        return asyncio.create_task(self._outcome(command))
+
+    async def _outcome(self, command: Command) -> Outcome:
+        return await self.writer.submit(command)
 
     async def submit_all(self, commands: Sequence[Command]) -> "list[asyncio.Task[Outcome]]":
         """Hand commands over so that they wait when this returns."""

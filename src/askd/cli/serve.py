@@ -1,6 +1,7 @@
 """`askd serve`."""
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -95,10 +96,19 @@ async def _serve(settings: Settings) -> None:
         await server.start()
         if settings.http.listen is not None:
             http = await _start_http(settings, settings.http.listen, server)
+        _settle()
         _say_ready(server.address, http.address if http else None)
         await stopped.wait()
     finally:
         await _drain(server, http)
+
+
+def _settle() -> None:
+    """Let the collector of garbage leave alone what stays until the end, and look for cycles, of which calls leave few,
+    a twentieth as often: it took a tenth of a busy server's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(14_000, 20, 20)
 
 
 async def _start_http(settings: Settings, listen: Address, server: "Server") -> "HttpServer":

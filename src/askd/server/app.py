@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 from grpc_health.v1 import health_pb2_grpc
@@ -95,22 +95,23 @@ class Server:
         retention = int(settings.retention.payload * convert.MICROSECONDS)
         self.sweeper = Sweeper(database, self.writer, self.reader, self.hub, clock, retention)
         self._audit = _open_audit(settings)
-        self.interceptor = Interceptor(self.authority, Throttle(time.monotonic), self._audit)
+        self._grpc = grpc.aio.server(options=OPTIONS)
+        self.interceptor = Interceptor(self._grpc, self.authority, Throttle(time.monotonic), self._audit)
         self.health = Health(database, self.writer, clock, SERVICES)
         self._loops: list[asyncio.Task[None]] = []
         self._listening: asyncio.Task[None] | None = None
         #: Where a gateway inside this process calls, past TLS; only this user can reach it. None where there is none.
         self.socket: Path | None = None
-        self._grpc = grpc.aio.server(interceptors=[self.interceptor], options=OPTIONS)
         asks = Asks(self.writer, self.reader, self.hub, self.streams, settings.watch.heartbeat)
         sessions = Sessions(self.writer, self.reader, self.sweeper)
         keys = Keys(database, self.authority, clock)
         rate = settings.consult.rate
         advisors = open_advisors(settings.consult)
         self.consulting = Consulting(asks, self.streams, advisors, MovingRates(rate.amount, rate.seconds))
-        ask_service_pb2_grpc.add_AskServiceServicer_to_server(AskServicer(asks, self.consulting), self._grpc)
-        session_service_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(sessions), self._grpc)
-        key_service_pb2_grpc.add_KeyServiceServicer_to_server(KeyServicer(keys), self._grpc)
+        wrapping = cast("grpc.aio.Server", self.interceptor)
+        ask_service_pb2_grpc.add_AskServiceServicer_to_server(AskServicer(asks, self.consulting), wrapping)
+        session_service_pb2_grpc.add_SessionServiceServicer_to_server(SessionServicer(sessions), wrapping)
+        key_service_pb2_grpc.add_KeyServiceServicer_to_server(KeyServicer(keys), wrapping)
         health_pb2_grpc.add_HealthServicer_to_server(self.health.servicer, self._grpc)
         reflection.enable_server_reflection([*SERVICES, "grpc.health.v1.Health", reflection.SERVICE_NAME], self._grpc)
 

@@ -1,24 +1,24 @@
 """AskService: convert, call, convert."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any, TypeVar
 
 import grpc
 
 from askd.domain import limits
-from askd.domain.asks import Ask
+from askd.domain.asks import AnswerWith, RejectWith, Withdraw
 from askd.domain.errors import AskdError, invalid
 from askd.domain.principals import Role
 from askd.domain.text import check_size
 from askd.domain.validation import check_question
 from askd.server import convert
 from askd.server.interceptor import caller
+from askd.server.states import States, receipt
 from askd.service.asks import AskReference, Asks
 from askd.service.consult import Consulting, ConsultRequest
 from askd.service.cursors import make_cursor, read_cursor
 from askd.service.hub import Batch
-from askd.v1 import ask_pb2
 from askd.v1 import ask_service_pb2 as pb
 from askd.v1.ask_service_pb2_grpc import AskServiceServicer
 from askd.wire.content import question_from_proto, submissions_from_proto
@@ -38,72 +38,56 @@ class AskServicer(AskServiceServicer):
     def __init__(self, asks: Asks, consulting: Consulting) -> None:
         self._asks = asks
         self._consulting = consulting
+        self._states = States()
 
-    async def Ask(self, request: pb.AskRequest, context: Context) -> pb.AskResponse:
+    # Responses with asks are serialized already; those of changes are, one after another, when their batch is done.
+
+    async def Ask(self, request: pb.AskRequest, context: Context) -> Any:
         """Store an ask."""
         access = caller().enter(request.workspace_id)
         access.require(Role.ASKER, request.session_id)
         check_size(request.request_id, "request_id", limits.REQUEST_IDENTIFIER)
-        ask = await self._asks.create(access, convert.draft(request), request.request_id or None)
-        response = pb.AskResponse()
-        convert.fill_ask(response.ask, ask)
-        return response
+        return await self._asks.create(
+            access, lambda: convert.draft(request), request.request_id or None, self._states.encode
+        )
 
-    async def WaitAsk(self, request: pb.WaitAskRequest, context: Context) -> pb.WaitAskResponse:
+    async def WaitAsk(self, request: pb.WaitAskRequest, context: Context) -> Any:
         """Wait for an ask's resolution."""
         access = caller().enter(request.workspace_id)
         ask = await self._asks.wait(access, AskReference(ask_id=request.ask_id), _wait_seconds(request, context))
-        response = pb.WaitAskResponse()
-        convert.fill_ask(response.ask, ask)
-        return response
+        return self._states.encode(ask)
 
-    async def GetAsk(self, request: pb.GetAskRequest, context: Context) -> pb.GetAskResponse:
+    async def GetAsk(self, request: pb.GetAskRequest, context: Context) -> Any:
         """Get an ask."""
-        ask = await self._asks.get(caller().enter(request.workspace_id), _reference(request))
-        response = pb.GetAskResponse()
-        convert.fill_ask(response.ask, ask)
-        return response
+        return self._states.encode(await self._asks.get(caller().enter(request.workspace_id), _reference(request)))
 
-    async def ListAsks(self, request: pb.ListAsksRequest, context: Context) -> pb.ListAsksResponse:
+    async def ListAsks(self, request: pb.ListAsksRequest, context: Context) -> Any:
         """List a page of asks."""
         access = caller().enter(request.workspace_id)
         query = convert.ask_filter(access.workspace_id, request.session_id, request.turn_id, request.statuses)
         after = read_cursor(query, request.cursor) if request.cursor else 0
         page = await self._asks.page(access, query, after, _limit(request.limit))
-        response = pb.ListAsksResponse()
-        if _fill_page(response, page.asks) or page.more:
-            response.next_cursor = make_cursor(query, response.asks[-1].created_revision)
-        return response
+        encoded = _fitting(map(self._states.encode, page.asks))
+        if page.more or len(encoded) < len(page.asks):
+            cursor = make_cursor(query, page.asks[len(encoded) - 1].created_revision)
+            encoded.append(pb.ListAsksResponse(next_cursor=cursor).SerializeToString())
+        return b"".join(encoded)
 
-    async def AnswerAsk(self, request: pb.AnswerAskRequest, context: Context) -> pb.AnswerAskResponse:
+    async def AnswerAsk(self, request: pb.AnswerAskRequest, context: Context) -> Any:
         """Answer an ask."""
         access = caller().enter(request.workspace_id)
-        ask = await self._asks.answer(
-            access,
-            _reference(request),
-            _or_error(lambda: _answer_id(request.answer_id)),
-            _or_error(lambda: submissions_from_proto(request.answers)),
-        )
-        response = pb.AnswerAskResponse()
-        convert.fill_ask(response.ask, ask, questions=False)
-        return response
+        return await self._asks.resolve(access, _reference(request), lambda: _answer(request), receipt)
 
-    async def RejectAsk(self, request: pb.RejectAskRequest, context: Context) -> pb.RejectAskResponse:
+    async def RejectAsk(self, request: pb.RejectAskRequest, context: Context) -> Any:
         """Reject an ask."""
         access = caller().enter(request.workspace_id)
-        reason = _or_error(lambda: check_size(request.reason, "reason", limits.REASON))
-        ask = await self._asks.reject(access, AskReference(ask_id=request.ask_id), reason or None)
-        response = pb.RejectAskResponse()
-        convert.fill_ask(response.ask, ask)
-        return response
+        reference = AskReference(ask_id=request.ask_id)
+        return await self._asks.resolve(access, reference, lambda: _rejection(request), self._states.encode)
 
-    async def CancelAsk(self, request: pb.CancelAskRequest, context: Context) -> pb.CancelAskResponse:
+    async def CancelAsk(self, request: pb.CancelAskRequest, context: Context) -> Any:
         """Cancel an ask."""
         access = caller().enter(request.workspace_id)
-        ask = await self._asks.cancel(access, AskReference(ask_id=request.ask_id))
-        response = pb.CancelAskResponse()
-        convert.fill_ask(response.ask, ask)
-        return response
+        return await self._asks.resolve(access, AskReference(ask_id=request.ask_id), Withdraw, self._states.encode)
 
     async def ConsultAsk(self, request: pb.ConsultAskRequest, context: Context) -> pb.ConsultAskResponse:
         """Ask a model how to answer an ask."""
@@ -133,6 +117,17 @@ class AskServicer(AskServiceServicer):
         """Validate a question."""
         check_question(question_from_proto(request.question, "question"))
         return pb.ValidateQuestionResponse()
+
+
+def _answer(request: pb.AnswerAskRequest) -> AnswerWith:
+    return AnswerWith(
+        answer_id=_or_error(lambda: _answer_id(request.answer_id)),
+        submissions=_or_error(lambda: submissions_from_proto(request.answers)),
+    )
+
+
+def _rejection(request: pb.RejectAskRequest) -> RejectWith:
+    return RejectWith(reason=_or_error(lambda: check_size(request.reason, "reason", limits.REASON)) or None)
 
 
 def _reference(request: pb.GetAskRequest | pb.AnswerAskRequest) -> AskReference:
@@ -169,18 +164,16 @@ def _wait_seconds(request: pb.WaitAskRequest, context: Context) -> float | None:
     return min(spans, default=None)
 
 
-def _fill_page(response: pb.ListAsksResponse, asks: list[Ask]) -> bool:
-    """Add asks as long as they fit a page; returns whether some did not. What the store bounds is their JSON, which
-    protobuf can exceed."""
-    total = limits.KIB  # the cursor and the fields' own bytes
-    for ask in asks:
-        message = ask_pb2.AskState()
-        convert.fill_ask(message, ask)
-        total += message.ByteSize() + 8
-        if total > limits.PAGE and response.asks:
-            return True
-        response.asks.append(message)
-    return False
+def _fitting(encoded: Iterable[bytes]) -> list[bytes]:
+    """The first asks that fit a page, at least one. What the store bounds is their JSON, which protobuf can exceed."""
+    total = limits.KIB  # the cursor
+    fitting: list[bytes] = []
+    for each in encoded:
+        total += len(each)
+        if total > limits.PAGE and fitting:
+            break
+        fitting.append(each)
+    return fitting
 
 
 def _encode(batch: Batch) -> bytes:

@@ -2,38 +2,38 @@
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from askd.domain.answers import Submission
 from askd.domain.asks import (
-    AnswerWith,
     Ask,
     AskDraft,
     AskFilter,
     AskStatus,
     CreateAsk,
-    RejectWith,
     Resolution,
     ResolveAsk,
-    Withdraw,
     visible,
 )
 from askd.domain.asks import pending as pending_event
 from askd.domain.errors import AskdError, invalid
 from askd.domain.limits import PAGE_ITEMS
 from askd.domain.principals import Access
+from askd.domain.sessions import Command
 from askd.service.hub import EVENT_BYTES, Batch, Hub, Recorded, Ring, record
 from askd.service.ids import new_ulid
 from askd.service.streams import Stream, Streams
 from askd.store.batch import Outcome
-from askd.store.queries import Page, load_events, load_page, load_revision, load_snapshot
+from askd.store.queries import Page, load_events, load_revision, load_snapshot
 from askd.store.reader import Reader
 from askd.store.writer import Writer
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,42 +55,47 @@ class Asks:
         self._streams = streams
         self._heartbeat = heartbeat
 
-    async def create(self, access: Access, draft: AskDraft | AskdError, request_id: str | None) -> Ask:
-        """Store an ask, or find the one that the request id stored before."""
-        if isinstance(draft, AskdError) and request_id is None:
-            raise draft
-        ask_id = f"que_{new_ulid()}"
-        outcome = await self._writer.submit(CreateAsk(access=access, ask_id=ask_id, request_id=request_id, draft=draft))
-        return _ask(outcome)
+    def create(
+        self,
+        access: Access,
+        draft: Callable[[], AskDraft | AskdError],
+        request_id: str | None,
+        finish: Callable[[Ask], T],
+    ) -> Awaitable[T]:
+        """Store an ask, or find the one that the request id stored before.
 
-    async def answer(
+        `draft` is called when the ask's turn comes, and awaiting returns what `finish` makes of the ask; Lane.take()
+        says why.
+        """
+
+        def make() -> Command:
+            drafted = draft()
+            if isinstance(drafted, AskdError) and request_id is None:
+                raise drafted
+            return CreateAsk(access=access, ask_id=f"que_{new_ulid()}", request_id=request_id, draft=drafted)
+
+        return self._writer.enqueue(access.workspace_id, make, lambda outcome: finish(_ask(outcome)))
+
+    def resolve(
         self,
         access: Access,
         reference: AskReference,
-        answer_id: str | AskdError,
-        submissions: Sequence[Submission] | AskdError,
-    ) -> Ask:
-        """Answer an ask, or return what the answer id answered before."""
-        return await self._resolve(access, reference, AnswerWith(answer_id=answer_id, submissions=submissions))
+        resolution: Callable[[], Resolution],
+        finish: Callable[[Ask], T],
+    ) -> Awaitable[T]:
+        """Answer, reject or cancel an ask, or return what the answer id answered before."""
 
-    async def reject(self, access: Access, reference: AskReference, reason: str | AskdError | None) -> Ask:
-        """Reject an ask."""
-        return await self._resolve(access, reference, RejectWith(reason=reason))
+        def make() -> Command:
+            return ResolveAsk(
+                access=access,
+                id=new_ulid(),
+                ask_id=reference.ask_id,
+                session_id=reference.session_id,
+                turn_id=reference.turn_id,
+                resolution=resolution(),
+            )
 
-    async def cancel(self, access: Access, reference: AskReference) -> Ask:
-        """Take an ask back."""
-        return await self._resolve(access, reference, Withdraw())
-
-    async def _resolve(self, access: Access, reference: AskReference, resolution: Resolution) -> Ask:
-        command = ResolveAsk(
-            access=access,
-            id=new_ulid(),
-            ask_id=reference.ask_id,
-            session_id=reference.session_id,
-            turn_id=reference.turn_id,
-            resolution=resolution,
-        )
-        return _ask(await self._writer.submit(command))
+        return self._writer.enqueue(access.workspace_id, make, lambda outcome: finish(_ask(outcome)))
 
     async def get(self, access: Access, reference: AskReference) -> Ask:
         """One ask."""
@@ -113,7 +118,7 @@ class Asks:
     async def page(self, access: Access, query: AskFilter, after: int, limit: int) -> Page:
         """Asks of a filter created after a revision, in order of created_revision."""
         scoped = _scoped(access, query)
-        return await self._reader.read(lambda connection: load_page(connection, scoped, after, limit))
+        return await self._reader.page(scoped, after, limit)
 
     async def watch(self, access: Access, query: AskFilter, after: int | None) -> AsyncGenerator[Batch]:
         """A snapshot of what is pending, or every event after a revision; then every event as it comes, for ever."""

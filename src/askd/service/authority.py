@@ -71,14 +71,16 @@ class Authority:
         self._recent: dict[bytes, tuple[Caller, float]] = {}
         self._changes = 0
 
+    def recall(self, credential: str) -> Caller | None:
+        """The caller that a key stood for a moment ago, if that still counts."""
+        caller, until = self._recent.get(_digest(credential), _NOBODY)
+        return None if caller is None or self._monotonic() > until or self._is_over(caller.expires_at) else caller
+
     async def authenticate(self, credential: str) -> Caller:
         """The caller that a credential stands for. Raises AskdError (unauthenticated)."""
         if credential.startswith(KEY_PREFIX):
-            digest = sha256(credential.encode(errors="replace")).digest()
-            caller, until = self._recent.get(digest, _NOBODY)
-            if caller is None or self._monotonic() > until or self._is_over(caller.expires_at):
-                caller, until = await self._key_caller(credential.removeprefix(KEY_PREFIX))
-                self._remember(digest, caller, until)
+            caller, until = await self._key_caller(credential.removeprefix(KEY_PREFIX))
+            self._remember(_digest(credential), caller, until)
             return caller
         if self._tokens is None:
             raise unauthenticated()
@@ -98,7 +100,7 @@ class Authority:
     async def _key_caller(self, body: str) -> tuple[Caller, float]:
         principal = Principal(kind=PrincipalKind.API_KEY, id=f"key_{body[:ULID_LENGTH]}")
         known = await self._look_up(principal)
-        digest = sha256(body[ULID_LENGTH:].encode(errors="replace")).digest()
+        digest = _digest(body[ULID_LENGTH:])
         if known.key is None or not hmac.compare_digest(digest, known.key.secret_hash):
             raise unauthenticated()
         caller = self._judge(known, principal)
@@ -157,6 +159,10 @@ class Authority:
             known = await self._load(principals)
             callers = {principal: self._judge(found, principal) for principal, found in known.items()}
             self._streams.review(callers, self._clock())
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode(errors="replace")).digest()
 
 
 def _load(connection: Connection, principals: set[Principal], until: float) -> dict[Principal, _Known]:

@@ -35,6 +35,10 @@ class AskCache:
             self._asks.move_to_end(ask_id)
         return ask
 
+    def peek(self, ask_id: str) -> Ask | None:
+        """An ask, if it is here; from any thread."""
+        return self._asks.get(ask_id)
+
     @contextmanager
     def changing(self, commands: Sequence[Command]) -> Iterator[list[Ask]]:
         """Keeps what commands may change out of here, and takes the asks that are put into the list as committed."""

@@ -8,8 +8,13 @@ T = TypeVar("T")
 
 def padded(values: Sequence[T]) -> Sequence[T]:
     """As many values as a power of two, the last one repeated: so there are few statements, and each stays prepared."""
-    missing = (1 << (len(values) - 1).bit_length()) - len(values) if values else 0
+    missing = power_of_two(len(values)) - len(values) if values else 0
     return [*values, *[values[-1]] * missing] if missing else values
+
+
+def power_of_two(number: int) -> int:
+    """The next power of two, or the number itself if it is one."""
+    return 1 << (number - 1).bit_length()
 
 
 def storable(ids: Iterable[str]) -> list[str]:

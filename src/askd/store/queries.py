@@ -5,16 +5,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, bindparam, select, union_all
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, Select, bindparam, select, union_all
 
 from askd.domain import asks as rules
 from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus, CancelReason
 from askd.domain.limits import PAGE
 from askd.domain.sessions import UNJOINED, Turn
 from askd.store.lists import padded, storable
-from askd.store.rows import STATUS_CODES, AskRow, fitting, to_ask
-from askd.store.statements import binds, fetch, numbered
+from askd.store.rows import STATUS_CODES, AskRow, fitting, is_row_of, to_ask
+from askd.store.statements import binds, equals, fetch, numbered
 from askd.store.tables import asks, payloads, workspaces
+
+#: Asks that may be at hand, whole; what the row says of them decides.
+Known = Callable[[str], Ask | None] | None
+
+_Query = Select[Any] | CompoundSelect[Any]
 
 #: What a row without its payload takes in a response at most: ids, principals and times.
 _ROW_BYTES = 4096
@@ -41,7 +46,7 @@ class Events:
 # Statements are built once for each shape of a query: building one costs more than running it.
 
 _REVISION = select(workspaces.c.revision).where(workspaces.c.id == bindparam("workspace_id"))
-_PENDING = asks.c.status == STATUS_CODES[AskStatus.PENDING]
+_PENDING = equals(asks.c.status, STATUS_CODES[AskStatus.PENDING])
 
 
 @lru_cache
@@ -80,9 +85,10 @@ def load_asks(connection: Connection, ids: Iterable[str]) -> dict[str, Ask]:
     return {ask.id: ask for ask in _whole(connection, found)}
 
 
-def _whole(connection: Connection, found: Sequence[AskRow]) -> list[Ask]:
-    parts = _load_payloads(connection, [row.id for row in found])
-    return [to_ask(row, parts.get(row.id, {})) for row in found]
+def _whole(connection: Connection, found: Sequence[AskRow], known: Known = None) -> list[Ask]:
+    at_hand = {row.id: ask for row in found if known and (ask := known(row.id)) and is_row_of(row, ask)}
+    parts = _load_payloads(connection, [row.id for row in found if row.id not in at_hand])
+    return [at_hand.get(row.id) or to_ask(row, parts.get(row.id, {})) for row in found]
 
 
 def _load_payloads(connection: Connection, ids: Sequence[str]) -> Mapping[str, dict[int, str]]:
@@ -110,33 +116,34 @@ def load_resolved(connection: Connection, ids: Sequence[str]) -> list[str]:
 def load_unjoined(connection: Connection, turn: Turn) -> list[str]:
     """The first ids of the asks that a turn's end as completed cancelled, or has yet to."""
     named = {"workspace_id": turn.workspace_id, "session_0": turn.session_id, "turn_id": turn.turn_id}
-    return [row[0] for row in fetch(connection, _unjoined(), named | {"most": UNJOINED})]
+    return [row.id for row in _fetch_merged(connection, _unjoined(), named, UNJOINED)]
 
 
 @lru_cache(1)
-def _unjoined() -> Select[Any]:
+def _unjoined() -> _Query:
     (where,) = _of(sessions=1, in_turn=True)
-    cancelled = asks.c.status == STATUS_CODES[AskStatus.CANCELLED]
+    cancelled = equals(asks.c.status, STATUS_CODES[AskStatus.CANCELLED])
     ended = asks.c.cancel_reason == CancelReason.TURN_ENDED.value
     return _merge([_range(where, _PENDING), _range(where, cancelled, ended)])
 
 
-def load_page(connection: Connection, query: AskFilter, after: int, limit: int) -> Page:
+def load_page(connection: Connection, query: AskFilter, after: int, limit: int, known: Known = None) -> Page:
     """The asks of a filter created after a revision: at most `limit`, and few enough to encode to a page."""
     sessions = _sessions(query)
     if sessions is None:
         return Page(asks=[], more=False)
     statement = _page(len(sessions), bool(query.turn_id), query.statuses)
-    return _cut(connection, statement, _named(query, sessions) | {"after": after, "most": limit + 1}, limit)
+    return _cut(connection, statement, _named(query, sessions) | {"after": after}, limit, known)
 
 
 @lru_cache(256)
-def _page(sessions: int, in_turn: bool, statuses: frozenset[AskStatus]) -> Select[Any]:
+def _page(sessions: int, in_turn: bool, statuses: frozenset[AskStatus]) -> _Query:
     newer = asks.c.created_revision > bindparam("after")
     if not statuses and not sessions:
         return _range(_of(sessions, in_turn)[0], newer)  # the creation index serves alone
     codes = sorted(STATUS_CODES[status] for status in statuses or AskStatus)
-    return _merge([_range(part, newer, asks.c.status == code) for part in _of(sessions, in_turn) for code in codes])
+    wanted = [equals(asks.c.status, code) for code in codes]
+    return _merge([_range(part, newer, status) for part in _of(sessions, in_turn) for status in wanted])
 
 
 def load_snapshot(connection: Connection, query: AskFilter, revision: int, after: int, limit: int) -> Page:
@@ -145,12 +152,12 @@ def load_snapshot(connection: Connection, query: AskFilter, revision: int, after
     sessions = _sessions(query)
     if sessions is None or (query.statuses and AskStatus.PENDING not in query.statuses):
         return Page(asks=[], more=False)
-    named = _named(query, sessions) | {"after": after, "most": limit + 1, "revision": revision}
+    named = _named(query, sessions) | {"after": after, "revision": revision}
     return _cut(connection, _snapshot(len(sessions), bool(query.turn_id)), named, limit)
 
 
 @lru_cache(64)
-def _snapshot(sessions: int, in_turn: bool) -> Select[Any]:
+def _snapshot(sessions: int, in_turn: bool) -> _Query:
     def within(created: ColumnElement[int]) -> list[ColumnElement[bool]]:
         return [created > bindparam("after"), created <= bindparam("revision")]
 
@@ -233,14 +240,18 @@ def _range(
     return select(asks).where(*where, *more).order_by(order).limit(bindparam("most"))
 
 
-def _merge(ranges: Sequence[Select[Any]]) -> Select[Any]:
-    if len(ranges) == 1:
-        return ranges[0]
-    merged = union_all(*(select(part.subquery()) for part in ranges)).subquery()
-    return select(merged).order_by(merged.c.created_revision).limit(bindparam("most"))
+def _merge(ranges: Sequence[Select[Any]]) -> _Query:
+    """All that the ranges find, each in order. SQLite would sort each anew to merge them: _fetch_merged() does it."""
+    return ranges[0] if len(ranges) == 1 else union_all(*(select(part.subquery()) for part in ranges))
 
 
-def _cut(connection: Connection, statement: Select[Any], named: Mapping[str, Any], limit: int) -> Page:
-    found = list(map(AskRow._make, fetch(connection, statement, named)))
+def _fetch_merged(connection: Connection, statement: _Query, named: Mapping[str, Any], most: int) -> list[AskRow]:
+    """The first rows of ranges in order of created_revision."""
+    found = map(AskRow._make, fetch(connection, statement, {**named, "most": most}))
+    return sorted(found, key=lambda row: row.created_revision)[:most]
+
+
+def _cut(connection: Connection, statement: _Query, named: Mapping[str, Any], limit: int, known: Known = None) -> Page:
+    found = _fetch_merged(connection, statement, named, limit + 1)
     chosen = fitting(found[:limit], PAGE, _ROW_BYTES)
-    return Page(asks=_whole(connection, chosen), more=len(chosen) < len(found))
+    return Page(asks=_whole(connection, chosen, known), more=len(chosen) < len(found))

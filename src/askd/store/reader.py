@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from askd.domain.asks import Ask
+from askd.domain.asks import Ask, AskFilter
 from askd.store.cache import AskCache
 from askd.store.database import Database, refusing
-from askd.store.queries import load_asks
+from askd.store.queries import Page, load_asks, load_page
 
 T = TypeVar("T")
 
@@ -42,6 +42,11 @@ class Reader:
             # In a context of its own: the reads of many callers end at no one's deadline.
             self._task = asyncio.create_task(self._run(), name="reader", context=Context())
         return await future
+
+    async def page(self, query: AskFilter, after: int, limit: int) -> Page:
+        """See load_page()."""
+        known = self._cache.peek if self._cache else None
+        return await self.read(lambda connection: load_page(connection, query, after, limit, known))
 
     async def close(self) -> None:
         """Finish the reads that wait."""

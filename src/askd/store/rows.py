@@ -67,6 +67,12 @@ def fitting(found: Sequence[_Row], limit: int, row_bytes: int = 0) -> Sequence[_
     return found
 
 
+def is_row_of(row: AskRow, ask: Ask) -> bool:
+    """Whether an ask is as its row says: whatever else changes does so with these."""
+    changed = ask.resolved_revision, ask.payload_expired
+    return changed == (row.resolved_revision, bool(row.payload_expired))
+
+
 def to_ask(row: AskRow, payload: Mapping[int, str]) -> Ask:
     """The ask of a row of `asks` and the parts of its payload."""
     questions = payload.get(Part.QUESTIONS, "[]")

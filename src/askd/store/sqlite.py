@@ -4,24 +4,24 @@ The driver is synchronous and lives in threads of its own: a transaction costs o
 statement.
 """
 
-import asyncio
 import fcntl
 import os
 import sqlite3
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from askd.store.database import Hints, StartError, Transaction
 from askd.store.migrations import upgrade
+from askd.store.threads import Threads, driver_of
 
 T = TypeVar("T")
 
 READERS = 2
+#: Reads that share a transaction.
+TOGETHER = 16
 #: How long a statement waits for a lock that another process holds, in milliseconds.
 BUSY_TIMEOUT = 1000
 #: Pages kept in memory by each connection, in KiB.
@@ -50,8 +50,8 @@ class SqliteDatabase:
             if isinstance(error, DBAPIError | sqlite3.Error):
                 raise StartError(f"cannot open {path}: {_reason(error)}") from error
             raise
-        self._writer = _Threads(path, 1, "writer", "BEGIN IMMEDIATE")
-        self._readers = _Threads(path, READERS, "reader", "BEGIN")
+        self._writer = Threads(_engine(path), "writer", "BEGIN IMMEDIATE")
+        self._readers = Threads(_engine(path), "reader", "BEGIN", count=READERS, together=TOGETHER)
 
     async def upgrade(self) -> None:
         """See Database. Opening has done so."""
@@ -61,11 +61,11 @@ class SqliteDatabase:
 
     async def read(self, transaction: Transaction[T]) -> T:
         """See Database."""
-        return await self._readers.transact(transaction)
+        return await self._readers.run(transaction)
 
     async def write(self, transaction: Transaction[T]) -> T:
         """See Database."""
-        return await self._writer.transact(transaction)
+        return await self._writer.run(transaction)
 
     async def scrub(self) -> bool:
         """See Database. Pages as they were before a deletion lie in the write-ahead log until it is emptied."""
@@ -78,77 +78,11 @@ class SqliteDatabase:
         os.close(self._lock)
 
 
-class _Threads:
-    """Threads that keep a connection each. A transaction is begun and ended by the driver itself: what SQLAlchemy does
-    at it costs as much as a small transaction."""
-
-    def __init__(self, path: Path, count: int, name: str, begin: str) -> None:
-        self._engine = _engine(path)
-        self._begin = begin
-        self._threads = ThreadPoolExecutor(count, f"askd-{name}")
-        self._own = threading.local()
-        self._connections: set[Connection] = set()
-
-    @property
-    def open_transactions(self) -> int:
-        """How many transactions are under way."""
-        return sum(_driver(connection).in_transaction for connection in list(self._connections))
-
-    async def transact(self, transaction: Transaction[T]) -> T:
-        """Run a function in a transaction, to its end even where the caller is cancelled."""
-        return await self.run(lambda connection: self._transact(connection, transaction))
-
-    async def run(self, work: Transaction[T]) -> T:
-        """Run a function on a connection."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, work)
-
-    def _run(self, work: Transaction[T]) -> T:
-        try:
-            return work(self._connected())
-        except sqlite3.Error as error:  # from what SQLAlchemy has no part in
-            raise OperationalError(None, None, error) from error
-
-    def _connected(self) -> Connection:
-        connection: Connection | None = getattr(self._own, "connection", None)
-        if connection is None or connection.closed:
-            self._own.connection = connection = self._engine.connect()
-            self._connections.add(connection)
-        return connection
-
-    def _transact(self, connection: Connection, transaction: Transaction[T]) -> T:
-        driver = _driver(connection)
-        driver.execute(self._begin)
-        try:
-            result = transaction(connection)
-            driver.execute("COMMIT")
-        except BaseException:
-            self._roll_back(connection, driver)
-            raise
-        return result
-
-    def _roll_back(self, connection: Connection, driver: sqlite3.Connection) -> None:
-        try:
-            if driver.in_transaction:  # SQLite ends some by itself
-                driver.execute("ROLLBACK")
-        except sqlite3.Error:  # whatever it is, the connection cannot be used again
-            self._connections.discard(connection)
-            connection.invalidate()
-            connection.close()
-
-    async def close(self) -> None:
-        """Finish what runs and close the connections."""
-        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
-        for connection in self._connections:
-            connection.close()
-        self._engine.dispose()
-
-
-def _driver(connection: Connection) -> sqlite3.Connection:
-    return cast("sqlite3.Connection", connection.connection.dbapi_connection)
-
-
 def _truncate(connection: Connection) -> bool:
-    ((busy, *_),) = _driver(connection).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    driver = driver_of(connection)
+    driver.execute("COMMIT")  # a transaction would hinder it
+    ((busy, *_),) = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    driver.execute("BEGIN")  # which is then committed
     return not busy
 
 

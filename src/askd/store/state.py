@@ -22,7 +22,7 @@ from askd.domain.sessions import (
 from askd.store import rows
 from askd.store.lists import padded
 from askd.store.queries import load_asks
-from askd.store.statements import binds, fetch, insert_all, insert_missing, numbered, update_all, upsert
+from askd.store.statements import binds, equals, fetch, insert_all, insert_missing, numbered, update_all, upsert
 from askd.store.tables import asks, payloads, sessions, turns, workspaces
 
 SessionKey = tuple[str, str]
@@ -243,7 +243,7 @@ def _load_pending(connection: Connection, key: tuple[str, ...]) -> tuple[list[st
     """The first ids and the number of the pending asks of a session or a turn."""
     columns = (asks.c.workspace_id, asks.c.session_id, asks.c.turn_id)
     within = [column == part for column, part in zip(columns, key, strict=False)]
-    within.append(asks.c.status == rows.STATUS_CODES[AskStatus.PENDING])
+    within.append(equals(asks.c.status, rows.STATUS_CODES[AskStatus.PENDING]))
     first = select(asks.c.id).where(*within).order_by(asks.c.created_revision).limit(UNJOINED)
     count = connection.scalar(select(func.count()).select_from(asks).where(*within))
     return list(connection.scalars(first)), count or 0

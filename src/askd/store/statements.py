@@ -4,13 +4,25 @@ What SQLAlchemy does at each run costs several times what the statement does. Wh
 handling of errors, which is here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn, cast
 
-from sqlalchemy import BindParameter, Column, Connection, Dialect, Executable, Table, bindparam
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Dialect,
+    Executable,
+    Table,
+    bindparam,
+    literal_column,
+)
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
+
+from askd.store.lists import power_of_two
 
 #: Rows in one statement: with the widest table far below what either database takes as parameters.
 ROWS = 256
@@ -53,6 +65,12 @@ def _fail(connection: Connection, cursor: Any, error: Exception) -> NoReturn:
     ) from error
 
 
+def equals(column: Column[Any], value: int) -> ColumnElement[bool]:
+    """The condition that a column has a value, which stands in the text. Where a partial index may serve, SQLite would
+    plan anew at each run for a parameter's value, and PostgreSQL leave the index out."""
+    return column == literal_column(str(value))
+
+
 # --- lists ---
 
 
@@ -89,58 +107,55 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any
 
 def update_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Set columns of rows by the table's only key. A column named `added_NAME` is added to the column NAME."""
-    for chunk in _chunks(rows):
-        run(connection, _update_text(connection.dialect, table, tuple(chunk[0]), len(chunk)), _flat(chunk))
+    _run_all(connection, table, rows, _update_text)
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], conflict: str) -> None:
-    for chunk in _chunks(rows):
-        text = _insert_text(connection.dialect, table, tuple(chunk[0]), len(chunk))
-        run(connection, text + conflict, _flat(chunk))
+    _run_all(connection, table, rows, lambda table, names: _insert_text(table, names) + conflict)
 
 
-def _chunks(rows: Sequence[Mapping[str, Any]]) -> Iterable[Sequence[Mapping[str, Any]]]:
-    """Rows in groups of a power of two, so that there are few statements and each stays prepared."""
-    start = 0
-    while left := len(rows) - start:
-        size = min(1 << (left.bit_length() - 1), ROWS)
-        yield rows[start : start + size]
-        start += size
+def _run_all(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    text: Callable[[Table, Sequence[str]], str],
+) -> None:
+    """Run a statement for rows: a power of two of them at once, so that there are few statements and each stays
+    prepared. The rows that are missing are null, which the statement leaves out."""
+    names = tuple(rows[0])
+    for start in range(0, len(rows), ROWS):
+        chunk = rows[start : start + ROWS]
+        count = power_of_two(len(chunk))
+        values = [value for row in chunk for value in row.values()]
+        values += [None] * ((count - len(chunk)) * len(names))
+        run(connection, _given(connection.dialect, table, names, count) + text(table, names), tuple(values))
 
 
-def _flat(rows: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
-    return tuple([value for row in rows for value in row.values()])
+def _insert_text(table: Table, names: Sequence[str]) -> str:
+    columns = ", ".join(names)
+    return f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM given WHERE {names[0]} IS NOT NULL"  # noqa: S608
 
 
-@lru_cache(256)
-def _insert_text(dialect: Dialect, table: Table, names: tuple[str, ...], count: int) -> str:
-    return f"INSERT INTO {table.name} ({', '.join(names)}) {_values(dialect, table, names, count)}"
-
-
-@lru_cache(64)
-def _update_text(dialect: Dialect, table: Table, names: tuple[str, ...], count: int) -> str:
+def _update_text(table: Table, names: Sequence[str]) -> str:
     (key,) = table.primary_key
     changes = ", ".join(
-        f"{name} = changed.{name}" if name in table.c else f"{added} = {table.name}.{added} + changed.{name}"
+        f"{name} = given.{name}" if name in table.c else f"{added} = {table.name}.{added} + given.{name}"
         for name in names
         if name != key.name
         for added in [name.removeprefix("added_")]
     )
-    return (
-        f"WITH changed ({', '.join(names)}) AS ({_values(dialect, table, names, count)})"  # noqa: S608
-        f" UPDATE {table.name} SET {changes} FROM changed WHERE {table.name}.{key.name} = changed.{key.name}"
-    )
+    return f"UPDATE {table.name} SET {changes} FROM given WHERE {table.name}.{key.name} = given.{key.name}"  # noqa: S608
 
 
-def _values(dialect: Dialect, table: Table, names: Sequence[str], count: int) -> str:
-    if dialect.paramstyle == "qmark":
-        row = f"({', '.join('?' * len(names))})"
-        return "VALUES " + ", ".join([row] * count)
+@lru_cache(256)
+def _given(dialect: Dialect, table: Table, names: Sequence[str], count: int) -> str:
     types = [_column(table, name).type.compile(dialect) for name in names]
-    marks = [f"${index + 1}::{types[index % len(types)]}" for index in range(count * len(types))]
-    return "VALUES " + ", ".join(
-        f"({', '.join(marks[start : start + len(types)])})" for start in range(0, len(marks), len(types))
-    )
+    if dialect.paramstyle == "qmark":
+        marks = ["?"] * (count * len(types))
+    else:
+        marks = [f"${index + 1}::{types[index % len(types)]}" for index in range(count * len(types))]
+    rows = [f"({', '.join(marks[start : start + len(types)])})" for start in range(0, len(marks), len(types))]
+    return f"WITH given ({', '.join(names)}) AS (VALUES {', '.join(rows)}) "
 
 
 def _column(table: Table, name: str) -> Column[Any]:

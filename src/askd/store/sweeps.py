@@ -6,13 +6,14 @@ from askd.domain.asks import AskStatus
 from askd.domain.sessions import Session, Turn
 from askd.store.lists import padded
 from askd.store.rows import STATUS_CODES, fitting, to_session, to_turn
+from askd.store.statements import equals
 from askd.store.tables import asks, payloads, sessions, turns
 
 #: Asks in one chunk, and the bytes of payload that they may have: a chunk delays other changes by one batch.
 CHUNK = 25
 CHUNK_BYTES = 4 * 1024 * 1024
 
-_PENDING = asks.c.status == STATUS_CODES[AskStatus.PENDING]
+_PENDING = equals(asks.c.status, STATUS_CODES[AskStatus.PENDING])
 
 
 def load_due(connection: Connection, now: int) -> dict[str, list[str]]:
@@ -27,8 +28,8 @@ def load_due(connection: Connection, now: int) -> dict[str, list[str]]:
 
 def load_ends(connection: Connection) -> list[Session | Turn]:
     """Ended sessions and turns that may have pending asks left, a chunk of each."""
-    ended_sessions = connection.execute(select(sessions).where(sessions.c.ending == 1).limit(CHUNK)).all()
-    ended_turns = connection.execute(select(turns).where(turns.c.ending == 1).limit(CHUNK)).all()
+    ended_sessions = connection.execute(select(sessions).where(equals(sessions.c.ending, 1)).limit(CHUNK)).all()
+    ended_turns = connection.execute(select(turns).where(equals(turns.c.ending, 1)).limit(CHUNK)).all()
     return [*map(to_session, ended_sessions), *map(to_turn, ended_turns)]
 
 
@@ -56,7 +57,7 @@ def finish_end(connection: Connection, end: Session | Turn) -> None:
 def erase_payloads(connection: Connection, resolved_before: int) -> set[str]:
     """Erase the payloads of a chunk of asks resolved before a time. Returns their workspaces."""
     statement = select(asks.c.id, asks.c.workspace_id, asks.c.payload_bytes)
-    statement = statement.where(asks.c.resolved_at < resolved_before, asks.c.payload_expired == 0)
+    statement = statement.where(asks.c.resolved_at < resolved_before, equals(asks.c.payload_expired, 0))
     # Other servers erase, too: each takes what no other has locked.
     statement = statement.order_by(asks.c.resolved_at).limit(CHUNK).with_for_update(skip_locked=True)
     found = fitting(connection.execute(statement).all(), CHUNK_BYTES)

@@ -1,22 +1,24 @@
 """The writer: takes whatever commands wait and commits them together (DESIGN, second idea)."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from typing import TypeVar
 from zlib import crc32
 
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from askd.domain.asks import Ask, AskEvent
-from askd.domain.errors import AskdError, unavailable
-from askd.domain.sessions import Command
+from askd.domain.errors import unavailable
+from askd.domain.sessions import Command, workspace_of
 from askd.store.batch import Outcome, apply
 from askd.store.cache import AskCache
 from askd.store.database import Database, LockedError
 from askd.store.lanes import Aside, Lane, Waiting
 from askd.store.state import find_locked
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -53,14 +55,19 @@ class Writer:
         """How many commands wait for their turn."""
         return sum(len(lane.queue) for lane in self._lanes) + len(self._aside)
 
-    async def submit(self, command: Command) -> Outcome:
-        """Hand over a command and wait for what becomes of it. Raises AskdError.
+    def submit(self, command: Command) -> Awaitable[Outcome]:
+        """Hand over a command. Awaiting returns what becomes of it and raises AskdError.
 
         A caller that is cancelled leaves its command to its fate; the ids that it was made with tell a retry.
         """
+        return self.enqueue(workspace_of(command), lambda: command, lambda outcome: outcome)
+
+    def enqueue(self, workspace_id: str, make: Callable[[], Command], finish: Callable[[Outcome], T]) -> Awaitable[T]:
+        """Hand over a command that is made when its turn comes. Awaiting returns what `finish` makes of its outcome,
+        and raises what `make` or `finish` does, and AskdError."""
         if self._closed:
             raise unavailable("the server is draining")
-        waiting = Waiting(command)
+        waiting = Waiting(workspace_id, make, finish)
         if waiting.workspace_id in self._aside:
             self._aside.put(waiting)
         else:
@@ -68,7 +75,7 @@ class Writer:
             if len(lane.queue) >= QUEUE:
                 raise unavailable("too many changes are waiting")
             lane.put(waiting)
-        return await waiting.future
+        return waiting.future
 
     def _lane(self, workspace_id: str) -> Lane:
         return self._lanes[crc32(workspace_id.encode(errors="replace")) % len(self._lanes)]
@@ -162,19 +169,11 @@ class Writer:
         # Published first: whoever is told of its own change finds the watchers told, too.
         self._publish(applied.events)
         for waiting, outcome in zip(batch, applied.outcomes, strict=True):
-            if not waiting.future.done():
-                _complete(waiting.future, outcome)
+            waiting.finish(outcome)
 
     def _note(self, error: Exception) -> None:
         self.failing = self.failing or isinstance(error, SQLAlchemyError)
         log.error("a write failed: %s", describe(error))
-
-
-def _complete(future: "asyncio.Future[Outcome]", outcome: Outcome | AskdError) -> None:
-    if isinstance(outcome, AskdError):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
 
 
 def describe(error: Exception) -> str:
