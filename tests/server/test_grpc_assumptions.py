@@ -5,7 +5,7 @@ None of it is about askd: each test has a bare server with one handler.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -22,16 +22,6 @@ Context = Any
 METHOD = "/x.X/Y"
 NO_SHARING = [("grpc.so_reuseport", 0)]
 LIMIT = 10.0
-
-
-class _Wrap(grpc.aio.ServerInterceptor):
-    """Hands every handler to a function."""
-
-    def __init__(self, wrap: Callable[[Any], Any]) -> None:
-        self._wrap = wrap
-
-    async def intercept_service(self, continuation: Any, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        return self._wrap(await continuation(handler_call_details))
 
 
 class _Bare:
@@ -51,10 +41,8 @@ class _Bare:
 
 
 @asynccontextmanager
-async def bare(
-    *, unary: Any = None, stream: Any = None, wrap: Callable[[Any], Any] | None = None, health: Any = None
-) -> AsyncIterator[_Bare]:
-    server = grpc.aio.server(options=NO_SHARING, interceptors=[_Wrap(wrap)] if wrap else [])
+async def bare(*, unary: Any = None, stream: Any = None, health: Any = None) -> AsyncIterator[_Bare]:
+    server = grpc.aio.server(options=NO_SHARING)
     if unary or stream:
         make: Any = grpc.unary_unary_rpc_method_handler if unary else grpc.unary_stream_rpc_method_handler
         handler = make(unary or stream)
@@ -102,32 +90,6 @@ async def test_without_sharing_nobody_else_can_bind() -> None:
         second.add_insecure_port(f"127.0.0.1:{port}")
     for server in (first, second):
         await server.stop(None)
-
-
-# --- interceptors ---
-
-
-async def test_a_plain_function_around_a_coroutine_function_breaks_it() -> None:
-    def wrap(handler: Any) -> Any:
-        return grpc.unary_unary_rpc_method_handler(lambda request, context: handler.unary_unary(request, context))
-
-    async with bare(unary=echo, wrap=wrap) as running:
-        with pytest.warns(RuntimeWarning, match="never awaited"):
-            assert await code_of(running.call()) is grpc.StatusCode.UNKNOWN
-
-
-async def test_an_async_for_around_a_coroutine_that_writes_breaks_it() -> None:
-    def wrap(handler: Any) -> Any:
-        async def each(request: Any, context: Context) -> AsyncIterator[Any]:
-            async for response in handler.unary_stream(request, context):
-                yield response
-
-        return grpc.unary_stream_rpc_method_handler(each, handler.request_deserializer, handler.response_serializer)
-
-    async with bare(health=health_aio.HealthServicer(), wrap=wrap) as running:
-        call = health_pb2_grpc.HealthStub(running.channel).Watch(health_pb2.HealthCheckRequest())
-        with pytest.warns(RuntimeWarning, match="never awaited"):
-            assert await code_of(call.read()) is grpc.StatusCode.UNKNOWN
 
 
 # --- errors ---

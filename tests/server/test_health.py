@@ -1,4 +1,4 @@
-"""Health and reflection, which need no credential and pass through the interceptor (CONTRACT section 5)."""
+"""Health and reflection, which need no credential and are not wrapped (CONTRACT section 5)."""
 
 import asyncio
 from pathlib import Path

@@ -1,7 +1,9 @@
 """The writer: whatever waits is committed together, and nobody's fault is another's (DESIGN, second idea)."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
 
 import pytest
 from sqlalchemy import Connection
@@ -274,6 +276,58 @@ async def test_a_full_queue_is_unavailable_and_those_in_it_are_served(
     await writing.ask(create())
 
 
+# --- commands that are made when their turn comes ---
+
+
+async def test_what_cannot_be_made_or_told_is_its_callers_alone(writing: Writing) -> None:
+    def fail(_: object = None) -> Command:
+        raise ZeroDivisionError
+
+    with writing.stage.holding_writes() as gate:
+        first = writing.submit(create())
+        await gate.reached()
+        unmade = writing.writer.enqueue("w", fail, lambda outcome: outcome)
+        untold = writing.writer.enqueue("w", create, fail)
+        good = writing.writer.enqueue("w", create, lambda outcome: outcome)
+    results = await asyncio.gather(first, unmade, untold, good, return_exceptions=True)
+    assert [isinstance(result, ZeroDivisionError) for result in results] == [False, True, True, False]
+    assert len(writing.published) == 3  # one of which nobody could be told
+
+
+async def test_commands_that_take_long_to_make_do_not_keep_the_event_loop(writing: Writing) -> None:
+    made: list[float] = []
+
+    def make() -> Command:
+        time.sleep(lanes.SPAN)
+        made.append(time.monotonic())
+        return create()
+
+    turns: list[float] = []
+
+    async def turn() -> None:
+        while len(made) < 5:
+            turns.append(time.monotonic())
+            await asyncio.sleep(0)
+
+    waiting = [writing.writer.enqueue("w", make, lambda outcome: outcome) for _ in range(5)]
+    await asyncio.gather(turn(), *waiting)
+    between = [any(first < turned < second for turned in turns) for first, second in pairwise(made)]
+    assert between == [True] * 4
+
+
+async def test_where_many_commands_come_a_batch_waits_for_those_on_their_way(writing: Writing) -> None:
+    await asyncio.gather(*[writing.ask(create()) for _ in range(lanes.MANY)])
+    writes = writing.stage.writes
+
+    async def come(turns: int) -> Ask:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return await writing.ask(create())
+
+    await asyncio.gather(*[come(number * (lanes.TURNS - 2)) for number in range(10)])
+    assert writing.stage.writes == writes + 1
+
+
 async def test_closing_finishes_what_waits(writing: Writing, store: Store) -> None:
     with writing.stage.holding_writes() as gate:
         first = writing.submit(create())
@@ -374,6 +428,7 @@ async def test_a_workspace_that_stays_locked_is_unavailable(
         assert error.code is Code.UNAVAILABLE
         assert error.retry_after
     locked.clear()
+    monkeypatch.undo()
     assert (await writing.ask(create())).created_revision == 1
 
 
