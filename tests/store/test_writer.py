@@ -315,7 +315,10 @@ async def test_commands_that_take_long_to_make_do_not_keep_the_event_loop(writin
     assert between == [True] * 4
 
 
-async def test_where_many_commands_come_a_batch_waits_for_those_on_their_way(writing: Writing) -> None:
+async def test_where_many_commands_come_a_batch_waits_for_those_on_their_way(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "SPAN", 10.0)
     await asyncio.gather(*[writing.ask(create()) for _ in range(lanes.MANY)])
     writes = writing.stage.writes
 
