@@ -47,7 +47,8 @@ class Threads:
         self._begin = begin
         self._together = together
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
-        self._connections: set[Connection] = set()
+        #: The threads that are in a transaction.
+        self._busy: set[int] = set()
         names = [f"askd-{name}-{number}" for number in range(count)]
         self._threads = [threading.Thread(target=self._serve, name=each, daemon=True) for each in names]
         for thread in self._threads:
@@ -56,7 +57,7 @@ class Threads:
     @property
     def open_transactions(self) -> int:
         """How many transactions are under way."""
-        return sum(driver_of(connection).in_transaction for connection in list(self._connections))
+        return len(self._busy)  # the driver says so before a commit is done
 
     async def run(self, work: Transaction[T]) -> T:
         """Run a function in a transaction, to its end even where the caller is cancelled."""
@@ -75,14 +76,18 @@ class Threads:
     def _serve(self) -> None:
         connection: Connection | None = None
         while jobs := self._take():
+            self._busy.add(threading.get_ident())
             try:
-                connection = connection or self._connect()
-                self._run(connection, jobs)
+                connection = connection or self._engine.connect()
+                done = self._run(connection, jobs)
             except BaseException as error:  # whatever it is, it is the callers'
-                _deliver([_Done(job, None, error) for job in jobs])
-                connection = connection and self._recover(connection)
+                done = [_Done(job, None, error) for job in jobs]
+                connection = connection and _recover(connection)
+            self._busy.discard(threading.get_ident())
+            _deliver(done)
+            del jobs, done  # or what they hold would be kept until the next come
         if connection is not None:
-            self._drop(connection)
+            connection.close()
 
     def _take(self) -> list[_Job]:
         """The next functions; none where it is over."""
@@ -100,7 +105,8 @@ class Threads:
             self._jobs.put(None)  # it is over after these
         return jobs
 
-    def _run(self, connection: Connection, jobs: Sequence[_Job]) -> None:
+    def _run(self, connection: Connection, jobs: Sequence[_Job]) -> list[_Done]:
+        """Run the functions. Returns what is not delivered yet."""
         driver = driver_of(connection)
         driver.execute(self._begin)
         done: list[_Done] = []
@@ -113,27 +119,19 @@ class Threads:
         failed = any(each.error for each in done)
         if not failed or driver.in_transaction:  # SQLite ends some by itself
             driver.execute("ROLLBACK" if failed else "COMMIT")
-        _deliver(done)
+        return done
 
-    def _connect(self) -> Connection:
-        connection = self._engine.connect()
-        self._connections.add(connection)
-        return connection
 
-    def _recover(self, connection: Connection) -> Connection | None:
-        """The connection, with no transaction open, or None where it cannot be used again."""
-        try:
-            if driver_of(connection).in_transaction:
-                driver_of(connection).execute("ROLLBACK")
-        except sqlite3.Error:
-            self._drop(connection)
-            return None
-        return connection
-
-    def _drop(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+def _recover(connection: Connection) -> Connection | None:
+    """The connection, with no transaction open, or None where it cannot be used again."""
+    try:
+        if driver_of(connection).in_transaction:
+            driver_of(connection).execute("ROLLBACK")
+    except sqlite3.Error:
         connection.invalidate()
         connection.close()
+        return None
+    return connection
 
 
 def driver_of(connection: Connection) -> sqlite3.Connection:
