@@ -4,6 +4,7 @@ import asyncio
 import statistics
 import time
 from collections.abc import Awaitable
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,9 @@ from tests.conditions import eventually
 from tests.postgres.pairs import Pair, paired
 from tests.questions import text, text_question
 
+from askd.domain.asks import AskEvent
+from askd.server.convert import event_to_bytes
+from askd.store import pauses
 from askd.v1 import ask_pb2
 from askd.v1 import session_service_pb2 as pb
 from askd.v1.session_service_pb2_grpc import SessionServiceStub
@@ -84,6 +88,32 @@ async def test_a_change_reaches_watchers_on_the_other_server_promptly(pair: Pair
             await watcher.events(1)
             took.append(time.perf_counter() - start)
     assert statistics.median(took) < PROMPT
+
+
+async def test_what_is_read_for_watchers_lets_others_run(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs on the event loop, and a page of JSON takes a second to convert."""
+    monkeypatch.setattr(pauses, "SLICE", -1)
+    for _ in range(20):
+        await pair.a.admin.ask()
+    hub, turns, seen = pair.b.server.hub, count(), []
+
+    async def turn() -> None:
+        while True:
+            next(turns)
+            await asyncio.sleep(0)
+
+    def encode(event: AskEvent) -> bytes:
+        seen.append(str(turns))
+        return event_to_bytes(event)
+
+    monkeypatch.setattr(hub, "encode", encode)
+    turning = asyncio.create_task(turn())
+    for begin in ({}, {"after_revision": 0}):
+        async with pair.b.admin.watch(**begin) as watcher:
+            await watcher.until_synced()
+    turning.cancel()
+    assert len(seen) == 40
+    assert len(set(seen)) == 40, "others had their turn between any two"
 
 
 async def test_a_wait_ends_with_an_answer_on_the_other_server(pair: Pair) -> None:

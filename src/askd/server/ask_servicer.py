@@ -19,6 +19,7 @@ from askd.service.asks import AskReference, Asks
 from askd.service.consult import Consulting, ConsultRequest
 from askd.service.cursors import make_cursor, read_cursor
 from askd.service.hub import Batch
+from askd.store.pauses import Pace
 from askd.v1 import ask_service_pb2 as pb
 from askd.v1.ask_service_pb2_grpc import AskServiceServicer
 from askd.wire.content import question_from_proto, submissions_from_proto
@@ -67,7 +68,7 @@ class AskServicer(AskServiceServicer):
         query = convert.ask_filter(access.workspace_id, request.session_id, request.turn_id, request.statuses)
         after = read_cursor(query, request.cursor) if request.cursor else 0
         page = await self._asks.page(access, query, after, _limit(request.limit))
-        encoded = _fitting(map(self._states.encode, page.asks))
+        encoded = await _fitting(map(self._states.encode, page.asks))
         if page.more or len(encoded) < len(page.asks):
             cursor = make_cursor(query, page.asks[len(encoded) - 1].created_revision)
             encoded.append(pb.ListAsksResponse(next_cursor=cursor).SerializeToString())
@@ -164,11 +165,13 @@ def _wait_seconds(request: pb.WaitAskRequest, context: Context) -> float | None:
     return min(spans, default=None)
 
 
-def _fitting(encoded: Iterable[bytes]) -> list[bytes]:
+async def _fitting(encoded: Iterable[bytes]) -> list[bytes]:
     """The first asks that fit a page, at least one. What the store bounds is their JSON, which protobuf can exceed."""
     total = limits.KIB  # the cursor
     fitting: list[bytes] = []
+    pace = Pace()
     for each in encoded:
+        await pace.pause()
         total += len(each)
         if total > limits.PAGE and fitting:
             break

@@ -29,6 +29,7 @@ from askd.service.hub import EVENT_BYTES, Batch, Hub, Recorded, Ring, record
 from askd.service.ids import new_ulid
 from askd.service.streams import Stream, Streams
 from askd.store.batch import Outcome
+from askd.store.pauses import unhurried
 from askd.store.queries import Page, load_events, load_revision, load_snapshot
 from askd.store.reader import Reader
 from askd.store.writer import Writer
@@ -156,9 +157,9 @@ class Asks:
     def _read_snapshot(
         self, query: AskFilter, revision: int, after: int, connection: Connection
     ) -> tuple[Page, list[Recorded]]:
-        # Converted here, in the reader's thread, so that a long snapshot does not keep the event loop busy.
+        # Converted here, in the reader's thread or with pauses, so that a long snapshot does not keep the loop busy.
         page = load_snapshot(connection, query, revision, after, PAGE_ITEMS)
-        return page, [record(pending_event(ask), self._hub.encode) for ask in page.asks]
+        return page, [record(pending_event(ask), self._hub.encode) for ask in unhurried(connection, page.asks)]
 
     async def _follow(
         self, stream: Stream, query: AskFilter, ring: Ring, revision: int, past: int | None
@@ -193,7 +194,7 @@ class Asks:
 
     def _read_events(self, query: AskFilter, revision: int, connection: Connection) -> list[Batch]:
         found = load_events(connection, query, revision)
-        events = [record(event, self._hub.encode) for event in found.events]
+        events = [record(event, self._hub.encode) for event in unhurried(connection, found.events)]
         batches = [Batch(events=fitting, revision=fitting[-1].revision) for fitting in _responses(events)]
         return [*batches, Batch(revision=found.revision)]
 

@@ -11,10 +11,11 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
-from askd.domain.asks import AskFilter
+from askd.domain.asks import AskEvent, AskFilter
 from askd.domain.errors import AskdError
 from askd.service.hub import Hub
 from askd.store.database import Hint
+from askd.store.pauses import Pace
 from askd.store.queries import load_events, load_resolved, load_revisions
 from askd.store.reader import Reader
 from askd.store.writer import describe
@@ -105,13 +106,19 @@ class Follower:
                 async with self._reads:
                     read = partial(load_events, query=query, after=after, last=last)
                     found = await self._reader.read(read)
-                self._hub.publish(found.events)
+                await self._publish(found.events)
                 if self._hub.gap(workspace_id) == gap:
                     break
         except AskdError as error:
             log.warning("events of other servers could not be read: %s", error.message)
         finally:
             del self._catching_up[workspace_id]
+
+    async def _publish(self, events: Iterable[AskEvent]) -> None:
+        pace = Pace()
+        for event in events:
+            self._hub.publish([event])
+            await pace.pause()
 
     async def close(self) -> None:
         """Stop reading for watchers and waits."""
