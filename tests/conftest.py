@@ -7,6 +7,19 @@ import pytest
 from tests.clients import Client, connected
 from tests.processes import ServerProcess, serving
 from tests.servers import Served, served
+from tests.store.backends import BACKENDS, Backend
+
+
+@pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)
+def database_settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The environment that has a server use an empty database, of every kind in turn; the embedded one needs none."""
+    backend: Backend = request.param
+    if backend.upgrades_on_open:
+        yield {}
+        return
+    url = backend.copy("", tmp_path)
+    yield {"ASKD_DATABASE_URL": url}
+    backend.give_back(url)
 
 
 @pytest.fixture

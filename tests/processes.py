@@ -142,11 +142,13 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def tried(data_dir: Path) -> Iterator["subprocess.Popen[str]"]:
+def tried(data_dir: Path, **settings: str) -> Iterator["subprocess.Popen[str]"]:
     """A server that may never become ready: killed at the end of the block."""
     command = [str(PROGRAM), "serve", "--data-dir", str(data_dir), *LISTEN]
     nothing = subprocess.DEVNULL
-    process = subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, text=True, env=environment())
+    process = subprocess.Popen(
+        command, stdin=nothing, stdout=nothing, stderr=nothing, text=True, env=environment(**settings)
+    )  # fmt: skip
     try:
         yield process
     finally:

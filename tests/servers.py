@@ -47,8 +47,9 @@ async def served(
     **options: Mapping[str, Any],
 ) -> AsyncIterator[Served]:
     """A server on a free port, drained afterwards. `options` are as in askd.toml. A folder that does not exist becomes
-    that of a server that has been started once, since setting up a database takes longer than most tests."""
-    if not data_dir.exists():
+    that of a server that has been started once, since setting up a database takes longer than most tests; unless the
+    database lies elsewhere, where the first key is to be made."""
+    if not (data_dir.exists() or "database" in options or "ASKD_DATABASE_URL" in (environment or {})):
         shutil.copytree(await _started_once(), data_dir)
     settings = _settings(data_dir, options, environment or {})
     database = await open_store(settings, clock)

@@ -16,9 +16,11 @@ from askd.v1 import ask_pb2
 EXPIRED = ask_pb2.CANCEL_REASON_EXPIRED
 
 
-async def test_a_due_ask_is_cancelled_by_nobody_at_the_time_it_happened(tmp_path: Path) -> None:
+async def test_a_due_ask_is_cancelled_by_nobody_at_the_time_it_happened(
+    tmp_path: Path, database_settings: dict[str, str]
+) -> None:
     clock = Clock()
-    async with served(tmp_path / "data", clock) as server:
+    async with served(tmp_path / "data", clock, database_settings) as server:
         asked = await server.admin.ask(expires_in=span(10))
         assert asked.expires_at.ToMicroseconds() == asked.created_at.ToMicroseconds() + 10 * SECOND
         clock.now += 10 * SECOND - 1
@@ -33,9 +35,11 @@ async def test_a_due_ask_is_cancelled_by_nobody_at_the_time_it_happened(tmp_path
         assert expired.expires_at == asked.expires_at
 
 
-async def test_a_command_after_the_time_expires_the_ask_first(tmp_path: Path) -> None:
+async def test_a_command_after_the_time_expires_the_ask_first(
+    tmp_path: Path, database_settings: dict[str, str]
+) -> None:
     clock = Clock()
-    async with served(tmp_path / "data", clock) as server:
+    async with served(tmp_path / "data", clock, database_settings) as server:
         admin = server.admin
         for attempt in (admin.answer, admin.reject, admin.cancel):
             asked = await admin.ask(expires_in=span(2))
@@ -71,14 +75,14 @@ async def test_a_request_id_compares_the_expiry(tmp_path: Path) -> None:
             assert refused.reason == "request_id_conflict"
 
 
-async def test_a_wait_is_told_of_an_expiry(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as server:
+async def test_a_wait_is_told_of_an_expiry(tmp_path: Path, database_settings: dict[str, str]) -> None:
+    async with served(tmp_path / "data", environment=database_settings) as server:
         asked = await server.admin.ask(expires_in=span(1))
         assert (await server.admin.wait(asked.id)).cancel_reason == EXPIRED
 
 
-async def test_a_wait_that_ends_early_changes_nothing(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as server:
+async def test_a_wait_that_ends_early_changes_nothing(tmp_path: Path, database_settings: dict[str, str]) -> None:
+    async with served(tmp_path / "data", environment=database_settings) as server:
         asked = await server.admin.ask()
         assert (await server.admin.wait(asked.id, 0)) == asked
         waiting = asyncio.create_task(server.admin.wait(asked.id))
@@ -88,13 +92,15 @@ async def test_a_wait_that_ends_early_changes_nothing(tmp_path: Path) -> None:
         assert await server.admin.get(asked.id) == asked
 
 
-async def test_an_ask_expires_across_a_restart_in_any_time_zone(tmp_path: Path) -> None:
+async def test_an_ask_expires_across_a_restart_in_any_time_zone(
+    tmp_path: Path, database_settings: dict[str, str]
+) -> None:
     settings: dict[str, Any] = {"TZ": "Pacific/Kiritimati"}
-    with serving(tmp_path / "data", **settings) as process:
+    with serving(tmp_path / "data", **settings, **database_settings) as process:
         async with connected(process.address, process.credential) as client:
             asked = await client.ask(expires_in=span(1))
         process.kill()
-    with serving(tmp_path / "data", TZ="America/St_Johns") as process:
+    with serving(tmp_path / "data", TZ="America/St_Johns", **database_settings) as process:
         async with connected(process.address, process.credential) as client:
             expired = await client.wait(asked.id)
     assert expired.cancel_reason == EXPIRED
@@ -103,10 +109,10 @@ async def test_an_ask_expires_across_a_restart_in_any_time_zone(tmp_path: Path) 
 
 
 async def test_a_clock_that_steps_back_expires_nothing_early_and_resolves_nothing_before_it_was_asked(
-    tmp_path: Path,
+    tmp_path: Path, database_settings: dict[str, str]
 ) -> None:
     clock = Clock()
-    async with served(tmp_path / "data", clock) as server:
+    async with served(tmp_path / "data", clock, database_settings) as server:
         asked = await server.admin.ask(expires_in=span(10))
         clock.now -= DAY
         await server.server.sweeper.run_once()
@@ -115,9 +121,11 @@ async def test_a_clock_that_steps_back_expires_nothing_early_and_resolves_nothin
         assert answered.answered_at.ToMicroseconds() >= answered.created_at.ToMicroseconds()
 
 
-async def test_a_sweep_takes_every_due_ask_of_every_workspace_once(tmp_path: Path) -> None:
+async def test_a_sweep_takes_every_due_ask_of_every_workspace_once(
+    tmp_path: Path, database_settings: dict[str, str]
+) -> None:
     clock = Clock()
-    async with served(tmp_path / "data", clock) as server:
+    async with served(tmp_path / "data", clock, database_settings) as server:
         admin = server.admin
         names = [f"w{number % 3}" for number in range(250)]
         await asyncio.gather(*(admin.ask(workspace_id=name, expires_in=span(5)) for name in names))

@@ -41,9 +41,9 @@ async def test_a_payload_is_erased_31_days_after_the_resolution_and_everything_e
         assert await admin.get(left.id) == left, "a pending ask lost its payload"
 
 
-async def test_retries_lists_and_watches_of_erased_asks_work(tmp_path: Path) -> None:
+async def test_retries_lists_and_watches_of_erased_asks_work(tmp_path: Path, database_settings: dict[str, str]) -> None:
     clock = Clock()
-    async with served(tmp_path / "data", clock) as server:
+    async with served(tmp_path / "data", clock, database_settings) as server:
         admin = server.admin
         asked = await admin.ask(text_question(SECRET), request_id="r")
         async with admin.watch() as early:
@@ -65,9 +65,9 @@ async def test_retries_lists_and_watches_of_erased_asks_work(tmp_path: Path) -> 
         assert [ask.id for ask in await admin.list_all()] == [asked.id]
 
 
-async def test_a_retention_of_0_keeps_payloads(tmp_path: Path) -> None:
+async def test_a_retention_of_0_keeps_payloads(tmp_path: Path, database_settings: dict[str, str]) -> None:
     clock = Clock()
-    async with served(tmp_path / "data", clock, retention={"payload": "0"}) as server:
+    async with served(tmp_path / "data", clock, database_settings, retention={"payload": "0"}) as server:
         asked = await server.admin.ask(choice_question("a"))
         await server.admin.answer(asked.id, chosen("a"))
         clock.now += 4000 * DAY

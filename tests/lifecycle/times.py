@@ -27,9 +27,9 @@ async def open_session(client: Client, session_id: str = "s", parent: str = "") 
     await SessionServiceStub(client.channel).OpenSession(request, metadata=client.metadata, timeout=LIMIT)
 
 
-async def end_session(client: Client, session_id: str = "s") -> None:
+async def end_session(client: Client, session_id: str = "s", limit: float = LIMIT) -> None:
     request = pb.EndSessionRequest(workspace_id="w", session_id=session_id)
-    await SessionServiceStub(client.channel).EndSession(request, metadata=client.metadata, timeout=LIMIT)
+    await SessionServiceStub(client.channel).EndSession(request, metadata=client.metadata, timeout=limit)
 
 
 async def end_turn(client: Client, outcome: str, turn_id: str = "t") -> Any:

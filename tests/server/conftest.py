@@ -1,24 +1,22 @@
-"""Every test of a server in the test's own event loop runs on every database."""
+"""Every test of a server, in the test's own event loop or a process of its own, runs on every database."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from tests.processes import ServerProcess, serving
 from tests.servers import Served, served
-from tests.store.backends import BACKENDS, Backend
 
 
-@pytest.fixture(params=BACKENDS, ids=lambda backend: backend.name)
-async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Served]:
+@pytest.fixture
+async def server(database_settings: dict[str, str], tmp_path: Path) -> AsyncIterator[Served]:
     """A server in the test's own event loop."""
-    backend: Backend = request.param
-    data_dir = tmp_path / "data"
-    if backend.upgrades_on_open:
-        async with served(data_dir) as running:
-            yield running
-        return
-    data_dir.mkdir(mode=0o700)
-    url = backend.copy("", tmp_path)
-    async with served(data_dir, database={"url": url}) as running:
+    async with served(tmp_path / "data", environment=database_settings) as running:
         yield running
-    backend.give_back(url)
+
+
+@pytest.fixture
+def process(database_settings: dict[str, str], tmp_path: Path) -> Iterator[ServerProcess]:
+    """A real `askd serve` on an empty database."""
+    with serving(tmp_path / "data", **database_settings) as running:
+        yield running

@@ -58,11 +58,13 @@ async def ask_until_down(
         acknowledged[request_id] = ask.id
 
 
-async def test_a_server_drains_with_everything_open_and_loses_no_write_it_accepted(tmp_path: Path) -> None:
+async def test_a_server_drains_with_everything_open_and_loses_no_write_it_accepted(
+    tmp_path: Path, database_settings: dict[str, str]
+) -> None:
     acknowledged: dict[str, str] = {}
     attempted: set[str] = set()
     codes: set[grpc.StatusCode] = set()
-    with serving(tmp_path / "data") as server:
+    with serving(tmp_path / "data", **database_settings) as server:
         async with (
             connected(server.address, server.credential) as admin,
             connected(server.address, server.credential) as other,
@@ -89,7 +91,7 @@ async def test_a_server_drains_with_everything_open_and_loses_no_write_it_accept
             assert said[-1] == health_pb2.HealthCheckResponse.NOT_SERVING
             assert await asyncio.to_thread(server.wait) == 0
             assert time.monotonic() - begin < DRAIN
-    with serving(tmp_path / "data") as server:
+    with serving(tmp_path / "data", **database_settings) as server:
         async with connected(server.address, server.credential) as admin:
             asks = {ask.questions[0].prompt[0].text: ask.id for ask in await admin.list_all(session_id="s", limit=100)}
             assert acknowledged.items() <= asks.items(), "what was acknowledged is there"
@@ -167,9 +169,9 @@ async def test_a_watcher_that_does_not_read_does_not_keep_the_server_for_ever(
         watcher.call.cancel()
 
 
-async def test_draining_leaves_no_task_and_no_file_behind(tmp_path: Path) -> None:
+async def test_draining_leaves_no_task_and_no_file_behind(tmp_path: Path, database_settings: dict[str, str]) -> None:
     before = asyncio.all_tasks()
-    async with served(tmp_path / "data") as server:
+    async with served(tmp_path / "data", environment=database_settings) as server:
         ask = await server.admin.ask()
         assert (await server.admin.answer(ask.id)).status == ANSWERED
         async with server.admin.watch() as watcher:

@@ -39,8 +39,10 @@ async def test_an_unknown_service_has_no_health(admin: Client) -> None:
     assert raised.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-async def test_nothing_is_serving_before_the_first_look_at_the_database(tmp_path: Path) -> None:
-    settings = load({"data_dir": tmp_path / "data", "grpc": {"listen": "127.0.0.1:0"}}, {})
+async def test_nothing_is_serving_before_the_first_look_at_the_database(
+    tmp_path: Path, database_settings: dict[str, str]
+) -> None:
+    settings = load({"data_dir": tmp_path / "data", "grpc": {"listen": "127.0.0.1:0"}}, database_settings)
     server = Server(settings, await open_store(settings))
     try:
         said: list[int] = []
@@ -111,8 +113,8 @@ async def test_a_bug_does_not_show_its_insides(
     assert (raised.value.details() or "").rpartition(" ")[2] in caplog.text, "the log can be found by what was said"
 
 
-async def test_nothing_is_serving_while_draining(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as running:
+async def test_nothing_is_serving_while_draining(tmp_path: Path, database_settings: dict[str, str]) -> None:
+    async with served(tmp_path / "data", environment=database_settings) as running:
         call = watch(running.admin)
         assert await status_of(call) == SERVING
         draining = asyncio.create_task(running.drain())

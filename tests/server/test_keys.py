@@ -58,11 +58,11 @@ async def test_a_key_may_revoke_itself(admin: Client) -> None:
     assert (await refusal(client.who_am_i())).reason == "unauthenticated"
 
 
-async def test_a_revoked_key_stays_revoked_after_a_restart(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as first:
+async def test_a_revoked_key_stays_revoked_after_a_restart(tmp_path: Path, database_settings: dict[str, str]) -> None:
+    async with served(tmp_path / "data", environment=database_settings) as first:
         kept, gone = [await first.admin.create_key(grant("viewer")) for _ in range(2)]
         await first.admin.revoke_key(gone.key.id)
-    async with served(tmp_path / "data") as second:
+    async with served(tmp_path / "data", environment=database_settings) as second:
         assert (await second.admin.other(kept.secret).who_am_i()).principal == f"key:{kept.key.id}"
         assert (await refusal(second.admin.other(gone.secret).who_am_i())).reason == "unauthenticated"
 
@@ -153,10 +153,10 @@ async def test_no_secret_is_stored(tmp_path: Path) -> None:
         assert credential[31:47].encode() not in stored
 
 
-async def test_the_first_key_stays_the_same_after_a_restart(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as first:
+async def test_the_first_key_stays_the_same_after_a_restart(tmp_path: Path, database_settings: dict[str, str]) -> None:
+    async with served(tmp_path / "data", environment=database_settings) as first:
         credential = first.credential
-    async with served(tmp_path / "data") as second:
+    async with served(tmp_path / "data", environment=database_settings) as second:
         assert second.credential == credential
         assert len(await second.admin.list_keys()) == 1
 

@@ -184,11 +184,11 @@ async def test_a_cursor_is_opaque_and_no_secret(admin: Client) -> None:
     assert b"hidden" not in base64.urlsafe_b64decode(cursor + "==")
 
 
-async def test_a_cursor_works_after_a_restart(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as first:
+async def test_a_cursor_works_after_a_restart(tmp_path: Path, database_settings: dict[str, str]) -> None:
+    async with served(tmp_path / "data", environment=database_settings) as first:
         asks = [await first.admin.ask() for _ in range(5)]
         cursor = (await first.admin.page(limit=2)).next_cursor
-    async with served(tmp_path / "data") as second:
+    async with served(tmp_path / "data", environment=database_settings) as second:
         await second.admin.cancel(asks[3].id)
         page = await second.admin.page(cursor=cursor)
     assert [ask.id for ask in page.asks] == [ask.id for ask in asks[2:]]
@@ -252,8 +252,8 @@ TEXTS = [
 ]  # fmt: skip
 
 
-async def test_any_unicode_text_comes_back_exactly(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as first:
+async def test_any_unicode_text_comes_back_exactly(tmp_path: Path, database_settings: dict[str, str]) -> None:
+    async with served(tmp_path / "data", environment=database_settings) as first:
         question = ask_pb2.Question(
             prompt=[ask_pb2.ContentPart(text=text) for text in TEXTS],
             title=f"x{TEXTS[1]}",
@@ -278,7 +278,7 @@ async def test_any_unicode_text_comes_back_exactly(tmp_path: Path) -> None:
     assert receipt.answers[0].choice.custom == receipt.answers[0].choice.notes == everything
     assert rejected.reject_reason == everything
     assert key.key.name == TEXTS[1]
-    async with served(tmp_path / "data") as second:
+    async with served(tmp_path / "data", environment=database_settings) as second:
         stored = await second.admin.get(ask.id)
         assert list(stored.questions) == [question]
         assert stored.answers == receipt.answers

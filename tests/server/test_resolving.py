@@ -52,11 +52,13 @@ async def test_an_answer_replayed_returns_the_first_receipt(admin: Client) -> No
     assert (await admin.ask()).created_revision == 3
 
 
-async def test_an_answer_replayed_after_a_restart_returns_the_first_receipt(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as first:
+async def test_an_answer_replayed_after_a_restart_returns_the_first_receipt(
+    tmp_path: Path, database_settings: dict[str, str]
+) -> None:
+    async with served(tmp_path / "data", environment=database_settings) as first:
         ask = await first.admin.ask(request_id="r")
         receipt = await first.admin.answer(ask.id, text("Ada"))
-    async with served(tmp_path / "data") as second:
+    async with served(tmp_path / "data", environment=database_settings) as second:
         assert await second.admin.answer(ask.id, text("Ada")) == receipt
         assert (await second.admin.ask(request_id="r")).id == ask.id
         refused = await refusal(second.admin.answer(ask.id, text("Ada"), answer_id="other"))

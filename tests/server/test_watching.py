@@ -28,9 +28,9 @@ TYPES = {
 
 
 @pytest.fixture
-async def beating(tmp_path: Path) -> AsyncIterator[Served]:
+async def beating(tmp_path: Path, database_settings: dict[str, str]) -> AsyncIterator[Served]:
     """A server whose watches beat often."""
-    async with served(tmp_path / "data", watch={"heartbeat": HEARTBEAT}) as running:
+    async with served(tmp_path / "data", environment=database_settings, watch={"heartbeat": HEARTBEAT}) as running:
         yield running
 
 
@@ -109,10 +109,13 @@ async def test_a_resumed_watch_goes_on_with_what_happens(admin: Client) -> None:
         assert await watcher.events(1) == [ask_pb2.AskEvent(type=ASKED, revision=len(history) + 1, ask=ask)]
 
 
-async def test_a_watch_resumes_after_a_restart(tmp_path: Path) -> None:
-    async with served(tmp_path / "data") as first:
+async def test_a_watch_resumes_after_a_restart(tmp_path: Path, database_settings: dict[str, str]) -> None:
+    async with served(tmp_path / "data", environment=database_settings) as first:
         history = await make_history(first.admin)
-    async with served(tmp_path / "data") as second, second.admin.watch(after_revision=2) as watcher:
+    async with (
+        served(tmp_path / "data", environment=database_settings) as second,
+        second.admin.watch(after_revision=2) as watcher,
+    ):
         assert await watcher.until_synced() == history[2:]
         ask = await second.admin.ask()
         assert [event.ask for event in await watcher.events(1)] == [ask]
