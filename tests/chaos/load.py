@@ -172,6 +172,7 @@ class Load:
         except grpc.aio.AioRpcError as error:
             if error.code() not in PASSING:
                 raise
+            await asyncio.sleep(0.05)  # a server that has no database says so at once, again and again
         return False
 
     async def _at_end(self, client: Client, view: View) -> bool:

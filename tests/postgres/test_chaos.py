@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from tests.chaos.history import History
 from tests.chaos.load import Endpoint, Load, credentials, resolutions, survey, views, working
-from tests.clients import connected
+from tests.clients import Client, connected
 from tests.conditions import eventually
 from tests.postgres.cluster import Cluster
+from tests.postgres.proxy import proxied
 from tests.processes import ServerProcess, configured, end, start
 
 WORKSPACES = ("u", "v", "w")
@@ -68,6 +69,25 @@ class Victim:
         await asyncio.to_thread(self.server.wait)
         self._balancer.remove(self.server.address)
         end(self.server.process)
+
+    @asynccontextmanager
+    async def _admin(self) -> AsyncIterator[Client]:
+        assert self.server is not None
+        # The key of the server that started first, which made it.
+        credential = (self._data_dir.with_name("a") / "admin.key").read_text().strip()
+        async with connected(self.server.address, credential) as admin:
+            yield admin
+
+    async def health(self) -> str:
+        async with self._admin() as admin:
+            return await admin.health()
+
+    async def is_serving(self) -> bool:
+        return await self.health() == "SERVING"
+
+    async def ask(self, workspace_id: str) -> None:
+        async with self._admin() as admin:
+            await admin.ask(workspace_id=workspace_id)
 
     def end(self) -> None:
         if self.server is not None:
@@ -153,6 +173,47 @@ async def test_servers_and_database_that_are_killed_in_turn_lose_nothing(
     url: str, tmp_path: Path, running: Cluster
 ) -> None:
     await kill_in_turn(url, tmp_path, running, rounds=1, changes=60, clients=6, seed=1)
+
+
+async def test_commits_of_which_the_answer_is_lost_lose_nothing_and_do_nothing_twice(
+    url: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    async with (
+        proxied(cluster.folder) as proxy,
+        under_load(proxy.url(url), tmp_path, clients=6, seed=2) as (history, _, _),
+    ):
+        proxy.every = 4
+        await eventually(lambda: len(proxy.cut) >= 30, within=50)
+        proxy.every = 0
+        await more(history, 20)
+
+
+async def test_a_database_that_refuses_connections_for_10_s_loses_nothing(
+    url: str, tmp_path: Path, running: Cluster
+) -> None:
+    async with under_load(url, tmp_path, clients=3, seed=3) as (history, _, pair):
+        await more(history, 30)
+        running.crash()
+        await asyncio.sleep(10)
+        assert [await victim.health() for victim in pair] == ["NOT_SERVING"] * 2
+        await asyncio.to_thread(running.start)
+        for victim in pair:
+            await eventually(victim.is_serving)
+        await more(history, 30)
+
+
+async def test_a_workspace_that_is_locked_for_5_s_loses_nothing_and_stops_no_other(
+    url: str, tmp_path: Path, cluster: Cluster
+) -> None:
+    async with under_load(url, tmp_path, clients=3, seed=4) as (history, _, pair):
+        await more(history, 30)
+        with cluster.holding("SELECT 1 FROM workspaces WHERE id = 'u' FOR UPDATE", url):
+            locked = asyncio.create_task(asyncio.sleep(5))
+            while not locked.done():
+                for victim in pair:
+                    await victim.ask("elsewhere")
+                await asyncio.sleep(0.2)
+        await more(history, 30)
 
 
 @pytest.mark.soak
