@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.postgres.cluster import Cluster
-from tests.processes import LISTEN, run
+from tests.clients import connected
+from tests.postgres.cluster import Cluster, shared
+from tests.processes import LISTEN, ServerProcess, end, run, serving, start
 
 from askd.config import load
 from askd.server.app import open_store
@@ -52,31 +54,66 @@ async def test_several_upgrades_at_once_are_one(empty: str, cluster: Cluster) ->
     await upgrade(empty)
 
 
-@pytest.mark.parametrize(("version", "says"), [("0000", "run `askd db upgrade`"), ("9999", "newer than this program")])
-async def test_a_server_that_finds_another_schema_says_so(
-    url: str, cluster: Cluster, tmp_path: Path, version: str, says: str
+@contextmanager
+def schema(version: str, url: str) -> Iterator[None]:
+    """Have a database say that its schema is another."""
+    shared().execute(f"UPDATE alembic_version SET version_num = '{version}'", url=url)
+    try:
+        yield
+    finally:
+        shared().execute(f"UPDATE alembic_version SET version_num = '{HEAD}'", url=url)
+
+
+def check_refused(url: str, tmp_path: Path, line: str) -> None:
+    serve = run("serve", *LISTEN, "--data-dir", str(tmp_path / "data"), "--database", url)
+    assert (serve.returncode, serve.stdout, serve.stderr) == (1, "", f"askd: {line}\n")
+    assert not _has_key(tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [
+        ("0000", f"the database has the schema 0000, this program needs {HEAD}: run `askd db upgrade`"),
+        ("9999", f"the database is newer than this program (schema 9999, known up to {HEAD})"),
+    ],
+)
+def test_a_server_that_finds_another_schema_says_so_in_one_line_and_exits_with_1(
+    url: str, tmp_path: Path, version: str, says: str
 ) -> None:
-    cluster.execute(f"UPDATE alembic_version SET version_num = '{version}'", url=url)
-    try:
-        with pytest.raises(StartError, match=says):
-            await open_once(url, tmp_path / "data")
-    finally:
-        cluster.execute(f"UPDATE alembic_version SET version_num = '{HEAD}'", url=url)
+    with schema(version, url):
+        check_refused(url, tmp_path, says)
 
 
-async def test_a_start_that_is_refused_is_one_line_and_exit_code_1(empty: str, tmp_path: Path) -> None:
-    serve = run("serve", *LISTEN, "--data-dir", str(tmp_path / "data"), "--database", empty)
-    assert (serve.returncode, serve.stdout) == (1, "")
-    assert serve.stderr == "askd: the database has no schema yet: run `askd db upgrade`\n"
+def test_a_server_that_finds_no_schema_says_so_in_one_line_and_exits_with_1(empty: str, tmp_path: Path) -> None:
+    check_refused(empty, tmp_path, "the database has no schema yet: run `askd db upgrade`")
 
 
-async def test_a_newer_schema_is_left_alone(url: str, cluster: Cluster) -> None:
-    cluster.execute("UPDATE alembic_version SET version_num = '9999'", url=url)
-    try:
-        with pytest.raises(StartError, match="newer than this program"):
-            await upgrade(url)
-    finally:
-        cluster.execute(f"UPDATE alembic_version SET version_num = '{HEAD}'", url=url)
+async def test_a_newer_schema_is_left_alone(url: str) -> None:
+    with schema("9999", url), pytest.raises(StartError, match="newer than this program"):
+        await upgrade(url)
+
+
+async def test_a_running_server_survives_an_upgrade_that_only_adds(url: str, cluster: Cluster, tmp_path: Path) -> None:
+    """The README says so of releases whose upgrade adds tables, indexes, and columns with a default."""
+    with serving(tmp_path / "data", ASKD_DATABASE_URL=url) as server:
+        async with connected(server.address, server.credential) as admin, admin.watch() as watcher:
+            await watcher.until_synced()
+            first = await admin.ask()
+            try:
+                with schema("9999", url):
+                    cluster.execute(
+                        "ALTER TABLE asks ADD COLUMN later text NOT NULL DEFAULT ''",
+                        "CREATE TABLE later (id integer PRIMARY KEY)",
+                        "CREATE INDEX asks_later ON asks (later)",
+                        url=url,
+                    )
+                    await admin.answer(first.id)
+                    assert (await admin.ask()).created_revision == 3
+                    assert len(await admin.list_all()) == 2
+                    await watcher.events(3)
+                    assert await admin.health() == "SERVING"
+            finally:
+                cluster.execute("ALTER TABLE asks DROP COLUMN later", "DROP TABLE later", url=url)
 
 
 async def test_a_database_that_is_not_there_is_one_line(cluster: Cluster, tmp_path: Path) -> None:
@@ -91,6 +128,27 @@ async def test_servers_that_start_at_once_make_one_first_key(url: str, cluster: 
     await asyncio.gather(*(open_once(url, folder) for folder in folders))
     assert len(cluster.execute("SELECT id FROM keys", url=url)) == 1
     assert sum(map(_has_key, folders)) == 1
+
+
+async def test_two_processes_that_start_at_once_serve_and_make_one_first_key(
+    url: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    folders = [tmp_path / name for name in "ab"]
+    starts = [asyncio.to_thread(start, folder, ASKD_DATABASE_URL=url) for folder in folders]
+    begun = await asyncio.gather(*starts, return_exceptions=True)
+    servers = [server for server in begun if isinstance(server, ServerProcess)]
+    try:
+        assert len(servers) == 2, begun
+        (made,) = filter(_has_key, folders)
+        credential = (made / "admin.key").read_text().strip()
+        for server in servers:
+            async with connected(server.address, credential) as admin:
+                assert len(await admin.list_keys()) == 1
+                await admin.ask()
+    finally:
+        for server in servers:
+            end(server.process)
+    assert cluster.execute("SELECT revision FROM workspaces", url=url) == [(2,)]
 
 
 async def test_the_command_upgrades_and_says_to_what(empty: str, tmp_path: Path) -> None:
