@@ -7,6 +7,7 @@ connection turns out to be dead at it, nothing was done yet, which saves the rou
 
 import asyncio
 import contextlib
+import inspect
 import random
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -275,9 +276,11 @@ def _with_driver(url: URL) -> URL:
 
 
 def _arguments(url: URL, engine: AsyncEngine) -> dict[str, Any]:
-    """What asyncpg connects with where a URL is given, as SQLAlchemy takes it apart."""
+    """What asyncpg connects with where a URL is given, as SQLAlchemy takes it apart. Raises StartError."""
     _, arguments = engine.dialect.create_connect_args(url)
     arguments.pop(_CACHE, None)
+    for unknown in arguments.keys() - inspect.signature(asyncpg.connect).parameters.keys():
+        raise StartError(f"the database's URL: asyncpg has no option {unknown!r}")
     return dict(arguments)
 
 
@@ -319,5 +322,5 @@ def _away(cause: BaseException) -> OperationalError:
 
 
 def _start_error(error: SQLAlchemyError) -> StartError:
-    cause = _cause(error)
-    return StartError(f"cannot use the database: {getattr(error, 'orig', None) or cause}")
+    said = str(getattr(error, "orig", None) or _cause(error))
+    return StartError(f"cannot use the database: {said.partition(chr(10))[0]}")  # without the driver's hints
