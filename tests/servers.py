@@ -69,7 +69,9 @@ async def served(
 
 
 def _settings(data_dir: Path, options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
-    defaults = {"data_dir": data_dir, "grpc": {"listen": "127.0.0.1:0"}, "http": {"listen": "off"}}
+    defaults: dict[str, Any] = {"data_dir": data_dir, "grpc": {"listen": "127.0.0.1:0"}, "http": {"listen": "off"}}
+    if url := environment.get("ASKD_DATABASE_URL"):  # of the environment, load() reads this process's own alone
+        defaults["database"] = {"url": url}
     return load({**defaults, **options}, environment)
 
 

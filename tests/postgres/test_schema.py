@@ -123,6 +123,21 @@ async def test_a_database_that_is_not_there_is_one_line(cluster: Cluster, tmp_pa
         await open_once(f"postgresql://askd@/askd?host={tmp_path}", tmp_path / "data")
 
 
+@pytest.mark.parametrize("command", ["serve", "db upgrade"])
+def test_an_option_of_the_url_that_the_driver_does_not_have_is_one_line(url: str, tmp_path: Path, command: str) -> None:
+    done = run(*command.split(), "--data-dir", str(tmp_path / "data"), "--database", f"{url}&sslrootcert=x")
+    assert (done.returncode, done.stderr) == (1, "askd: the database's URL: asyncpg has no option 'sslrootcert'\n")
+
+
+async def test_what_the_driver_adds_to_an_error_leaves_it_one_line(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # where it looks for certificates
+    over_tcp = f"{url.partition('?')[0].replace('@/', '@127.0.0.1:1/')}?ssl=verify-full"
+    with pytest.raises(StartError, match=r"^cannot use the database: root certificate file [^\n]*$"):
+        await open_once(over_tcp, tmp_path / "data")
+
+
 async def test_servers_that_start_at_once_make_one_first_key(url: str, cluster: Cluster, tmp_path: Path) -> None:
     folders = [tmp_path / str(number) for number in range(5)]
     await asyncio.gather(*(open_once(url, folder) for folder in folders))

@@ -42,7 +42,8 @@ async def test_an_unknown_service_has_no_health(admin: Client) -> None:
 async def test_nothing_is_serving_before_the_first_look_at_the_database(
     tmp_path: Path, database_settings: dict[str, str]
 ) -> None:
-    settings = load({"data_dir": tmp_path / "data", "grpc": {"listen": "127.0.0.1:0"}}, database_settings)
+    database = {"url": database_settings.get("ASKD_DATABASE_URL", "")}
+    settings = load({"data_dir": tmp_path / "data", "grpc": {"listen": "127.0.0.1:0"}, "database": database}, {})
     server = Server(settings, await open_store(settings))
     try:
         said: list[int] = []
