@@ -41,6 +41,13 @@ async def test_writes_are_read_committed_and_reads_see_one_snapshot(database: Po
     assert await database.read(level) == "repeatable read"
 
 
+async def test_a_read_may_take_its_time_with_what_it_found_and_a_write_may_not(database: PostgresDatabase) -> None:
+    """A page of JSON took longer to convert than the database waited, on a busy machine: watchers got no further."""
+    idle = partial(say, "SHOW idle_in_transaction_session_timeout")
+    assert await database.read(idle) == "1min"
+    assert await database.write(idle) == "5s"
+
+
 async def test_a_read_writes_nothing(database: PostgresDatabase) -> None:
     with pytest.raises(OperationalError, match="read-only"):
         await database.read(partial(do, "INSERT INTO workspaces VALUES ('w', 0)"))

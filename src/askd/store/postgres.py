@@ -36,8 +36,10 @@ READS = 4
 LOCK_MS = 200
 #: How long a statement runs at most, where no call's deadline comes earlier.
 STATEMENT_MS = 10_000
-#: How long a transaction may idle. That of a server that was suspended ends, and others go on with its workspaces.
+#: How long a transaction that writes may idle. That of a server that was suspended ends, and others go on with its
+#: workspaces. One that reads locks nothing, and idles while what it found is converted.
 IDLE_MS = 5_000
+READ_IDLE_MS = 60_000
 #: Seconds for a connection to be made or to begin, for an answer, and to wait for a free connection.
 CONNECT = 5.0
 ANSWER = 15.0
@@ -61,7 +63,7 @@ _WRITE = (
 )
 _READ = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-    f" SET LOCAL idle_in_transaction_session_timeout = {IDLE_MS}; SET LOCAL statement_timeout = "
+    f" SET LOCAL idle_in_transaction_session_timeout = {READ_IDLE_MS}; SET LOCAL statement_timeout = "
 )
 
 _LOCKED = "55P03"
