@@ -17,7 +17,7 @@ from tests.questions import text, text_question
 
 from askd.domain.asks import AskEvent
 from askd.server.convert import event_to_bytes
-from askd.store import pauses
+from askd.store import lanes, pauses
 from askd.v1 import ask_pb2
 from askd.v1 import session_service_pb2 as pb
 from askd.v1.session_service_pb2_grpc import SessionServiceStub
@@ -61,7 +61,11 @@ async def test_one_of_many_racing_resolutions_wins(pair: Pair) -> None:
                     assert lost.metadata["resolved_revision"] == str(*revisions)
 
 
-async def test_revisions_are_gapless_and_watchers_on_both_servers_see_the_same(pair: Pair) -> None:
+async def test_revisions_are_gapless_and_watchers_on_both_servers_see_the_same(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "PATIENCE", 60)  # on a busy machine the other server may hold a lock for seconds
+
     async def change(client: Client, number: int) -> None:
         for _ in range(10):
             ask = await client.ask(session_id=f"session {number}")
@@ -166,8 +170,9 @@ async def test_an_ask_expires_once(pair: Pair) -> None:
         asks = [await client.ask(expires_in=span(1)) for client in (a, b) for _ in range(10)]
         for watcher in (first, second):
             events = await watcher.events(40)
-            assert sorted(event.ask.id for event in events[20:]) == sorted(ask.id for ask in asks)
-            assert {event.ask.cancel_reason for event in events[20:]} == {ask_pb2.CANCEL_REASON_EXPIRED}
+            ended = [event.ask for event in events if event.type == ask_pb2.ASK_EVENT_TYPE_CANCELLED]
+            assert sorted(ask.id for ask in ended) == sorted(ask.id for ask in asks)
+            assert {ask.cancel_reason for ask in ended} == {ask_pb2.CANCEL_REASON_EXPIRED}
             assert [event.revision for event in events] == list(range(1, 41))
 
 
