@@ -51,8 +51,8 @@ class Gateway(FastAPI):
         metrics = Metrics(settings.registry)
         self.upstream = Upstream(channel, settings, metrics)
         shown = operations(metrics, self._show_document, self._show_page)
-        self._dialects = (dialect_a.DIALECT, dialect_b.DIALECT, opencode.DIALECT, shown)
-        self.router.routes.append(Dispatcher(self._dialects, dialect_a.shape, self.upstream))
+        self.dialects = (dialect_a.DIALECT, dialect_b.DIALECT, opencode.DIALECT, shown)
+        self.router.routes.append(Dispatcher(self.dialects, dialect_a.shape, self.upstream))
         if settings.cors_origins:
             self._allow(settings.cors_origins)
 
@@ -78,7 +78,7 @@ class Gateway(FastAPI):
     def openapi(self) -> dict[str, Any]:
         """The description of every path."""
         if self.openapi_schema is None:
-            self.openapi_schema = openapi.document(self._dialects, self.version)
+            self.openapi_schema = openapi.document(self.dialects, self.version)
         return self.openapi_schema
 
     @cached_property
