@@ -53,10 +53,14 @@ async def test_a_principal_has_at_most_64_grants(admin: Client) -> None:
     assert (await refusal(give(admin, "user:u", grant("viewer", "w64")))).reason == "invalid_arguments"
 
 
-@pytest.mark.parametrize("principal", ["", "u", "user:", "robot:u", "user:" + "x" * 252])
+@pytest.mark.parametrize(
+    "principal", ["", "u", "user:", "robot:u", "user:" + "x" * 252, "user:\0", "user:a\n", "key:\x7f"]
+)
 async def test_a_principal_is_user_or_key_and_an_id(admin: Client, principal: str) -> None:
-    refused = await refusal(give(admin, principal, grant("viewer", "w")))
-    assert (refused.reason, refused.fields) == ("invalid_arguments", ("principal",))
+    viewer = grant("viewer", "w")
+    for call in (give(admin, principal, viewer), take(admin, principal, viewer), grants_of(admin, principal)):
+        refused = await refusal(call)
+        assert (refused.reason, refused.fields) == ("invalid_arguments", ("principal",))
 
 
 async def test_a_grant_to_a_key_that_is_not_there_is_refused(admin: Client) -> None:

@@ -28,7 +28,17 @@ def check_identifier(value: str, field: str) -> str:
     if is_blank(value):
         raise invalid(field, "must not be blank")
     check_size(value, field, limits.IDENTIFIER)
-    if not _CONTROL.isdisjoint(value):
+    return check_printable(value, field)
+
+
+def has_control(text: str) -> bool:
+    """Whether a text holds control characters (U+0000-U+001F, U+007F)."""
+    return not _CONTROL.isdisjoint(text)
+
+
+def check_printable(value: str, field: str) -> str:
+    """Refuse a text with control characters as invalid_arguments."""
+    if has_control(value):
         raise invalid(field, "must not hold control characters")
     return value
 

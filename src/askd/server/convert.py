@@ -10,7 +10,7 @@ from askd.domain.asks import Ask, AskDraft, AskEvent, AskFilter, AskStatus, Canc
 from askd.domain.errors import AskdError, invalid
 from askd.domain.principals import ALL_WORKSPACES, Grant, Principal, PrincipalKind, Role
 from askd.domain.sessions import TurnOutcome
-from askd.domain.text import check_identifier, check_size
+from askd.domain.text import check_identifier, check_printable, check_size
 from askd.domain.validation import check_questions
 from askd.store.keys import ApiKey
 from askd.v1 import ask_pb2, ask_service_pb2, key_service_pb2, session_service_pb2
@@ -172,7 +172,7 @@ def grants_to_proto(granted: Iterable[Grant]) -> list[key_service_pb2.Grant]:
 
 def principal(text: str) -> Principal:
     """The principal of `user:ID` or `key:ID`."""
-    check_size(text, "principal", limits.NAME)
+    check_printable(check_size(text, "principal", limits.NAME), "principal")
     kind, _, identifier = text.partition(":")
     if kind not in list(PrincipalKind) or not identifier:
         raise invalid("principal", "must be user:ID or key:ID")

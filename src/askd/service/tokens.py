@@ -13,7 +13,7 @@ import jwt
 from askd.domain import limits
 from askd.domain.errors import unavailable
 from askd.domain.principals import unauthenticated
-from askd.domain.text import size
+from askd.domain.text import has_control, size
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,8 @@ def _fetch(source: str) -> dict[str, Any]:
 
 
 class UserTokens:
-    """Verifies tokens: signature, issuer, audience, `exp` (required), `nbf`, `iat` and a nonempty `sub`."""
+    """Verifies tokens: signature, issuer, audience, `exp` (required), `nbf`, `iat` and a `sub` that can be a user's id:
+    not empty, at most 251 bytes, no control characters."""
 
     def __init__(self, issuer: str, audience: str, algorithms: Sequence[str], keys: IssuerKeys) -> None:
         self._issuer = issuer
@@ -109,6 +110,8 @@ class UserTokens:
 
 
 def _user(subject: object) -> str:
-    if not isinstance(subject, str) or not subject or size(f"user:{subject}") > limits.NAME:
+    if not isinstance(subject, str) or not subject or has_control(subject):
+        raise unauthenticated()
+    if size(f"user:{subject}") > limits.NAME:
         raise unauthenticated()
     return subject

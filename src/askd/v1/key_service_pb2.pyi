@@ -293,7 +293,7 @@ class GrantRoleRequest(_message.Message):
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     GRANT_FIELD_NUMBER: _builtins.int
     principal: _builtins.str
-    """"user:ID" or "key:ID"; at most 256 bytes (invalid_arguments)."""
+    """"user:ID" or "key:ID"; at most 256 bytes, no control characters (invalid_arguments)."""
     @_builtins.property
     def grant(self) -> Global___Grant:
         """The grant to give. Required."""
@@ -338,7 +338,7 @@ class RevokeRoleRequest(_message.Message):
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     GRANT_FIELD_NUMBER: _builtins.int
     principal: _builtins.str
-    """"user:ID" or "key:ID"; at most 256 bytes (invalid_arguments)."""
+    """"user:ID" or "key:ID"; at most 256 bytes, no control characters (invalid_arguments)."""
     @_builtins.property
     def grant(self) -> Global___Grant:
         """The grant to take. Required."""
@@ -382,7 +382,7 @@ class ListGrantsRequest(_message.Message):
 
     PRINCIPAL_FIELD_NUMBER: _builtins.int
     principal: _builtins.str
-    """"user:ID" or "key:ID"; at most 256 bytes (invalid_arguments)."""
+    """"user:ID" or "key:ID"; at most 256 bytes, no control characters (invalid_arguments)."""
     def __init__(
         self,
         *,
