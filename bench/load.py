@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 import uvloop
 
-from bench import cycles, shared, stored, throughput, watching
+from bench import cycles, shared, stored, sweeping, throughput, watching
 from bench.plan import Task
 from bench.series import Series
 
@@ -24,6 +24,8 @@ MEASURES: dict[str, Callable[[Task], Awaitable[list[Series]]]] = {
     "memory": watching.memory,
     "patterns": stored.patterns,
     "scale": stored.latencies,
+    "end_session": sweeping.end_session,
+    "expire": sweeping.expire,
     "one_server": shared.one_server,
     "two_servers": shared.two_servers,
 }

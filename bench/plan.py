@@ -23,6 +23,10 @@ class Plan:
     """How many streams are open at once."""
     stored: int
     """How many asks the large store holds."""
+    ended: int
+    """How many pending asks the session has that ends while others ask and answer."""
+    due: int
+    """How many asks expire at once while others ask and answer."""
     question: Literal["text", "choice"] = "text"
     """The kind of the 1 KB question."""
 
@@ -33,8 +37,10 @@ class Plan:
         return asdict(self)
 
 
-FULL = Plan(pairs=7, seconds=2.0, rounds=21, calls=20, starts=5, watchers=1000, stored=1_000_000)
-QUICK = Plan(pairs=2, seconds=0.2, rounds=2, calls=5, starts=1, watchers=50, stored=4_000, smoke=True)
+FULL = Plan(pairs=7, seconds=2.0, rounds=21, calls=20, starts=5, watchers=1000, stored=1_000_000,
+            ended=20_000, due=100_000)  # fmt: skip
+QUICK = Plan(pairs=2, seconds=0.2, rounds=2, calls=5, starts=1, watchers=50, stored=4_000,
+             ended=500, due=500, smoke=True)  # fmt: skip
 # What the small store holds, and one session of either.
 FEW_STORED = 1_000
 SESSION_SIZE = 100

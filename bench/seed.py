@@ -1,6 +1,7 @@
 """Fills askd's SQLite file with asks in SQL, as askd itself would have stored them."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ class Pattern:
 
     row: Row
     parts: list[Row]
+    fixed: Row = field(default_factory=dict)
+    """What every copy has in place of the pattern's."""
 
     def copy_row(self, number: int, created_revision: int) -> Row:
         """The n-th copy. Its times are the pattern's: older ones would be past their retention, and askd would erase
@@ -33,7 +36,7 @@ class Pattern:
         }
         if row["resolved_revision"] is not None:
             row["resolved_revision"] = created_revision + 1
-        return row
+        return row | self.fixed
 
     def copy_parts(self, number: int) -> list[Row]:
         return [part | {"ask_id": ask_id(number)} for part in self.parts]
@@ -44,27 +47,54 @@ def fill(path: Path, stored: int) -> None:
 
     The older half is answered, each right after it was asked, the newer half pending. Revisions go on without a gap.
     """
+
+    def write(connection: Connection) -> None:
+        answered, pending = load_patterns(connection)
+        fill_asks(connection, stored, lambda number: answered if number < first_pending(stored) else pending)
+        fill_turns(connection, stored)
+
+    change(path, write)
+
+
+def fill_pending(path: Path, stored: int, **fixed: Any) -> None:
+    """Stores copies of the pending ask that are in no turn, whose budget they would exceed, and in whose columns lies
+    what is given."""
+
+    def write(connection: Connection) -> None:
+        _, pending = load_patterns(connection)
+        pattern = replace(pending, fixed={"turn_id": None} | fixed)
+        fill_asks(connection, stored, lambda number: pattern)
+
+    change(path, write)
+
+
+def expire(path: Path, moment: float) -> None:
+    """Lets every pending ask expire at a time, in seconds since 1970."""
+    statement = update(asks).where(asks.c.resolved_revision.is_(None)).values(expires_at=int(moment * 1e6))
+    change(path, lambda connection: connection.execute(statement))
+
+
+def change(path: Path, write: Callable[[Connection], object]) -> None:
     engine = create_engine(f"sqlite:///{path}")
     try:
         with engine.connect() as connection:
             # An interrupted run throws the file away, so nothing need be on disk before the end.
             connection.exec_driver_sql("PRAGMA synchronous=OFF")
-            fill_asks(connection, stored)
-            fill_turns(connection, stored)
+            write(connection)
             connection.commit()
     finally:
         engine.dispose()
 
 
-def fill_asks(connection: Connection, stored: int) -> None:
-    answered, pending = load_patterns(connection)
+def fill_asks(connection: Connection, stored: int, choose: Callable[[int], Pattern]) -> None:
+    """Stores a copy of the pattern that is chosen for each number."""
     revision = connection.scalars(select(workspaces.c.revision).where(workspaces.c.id == WORKSPACE)).one()
     for first in range(0, stored, BATCH):
         batch: list[tuple[int, Pattern, int]] = []
         for number in range(first, min(first + BATCH, stored)):
-            pattern = answered if number < first_pending(stored) else pending
+            pattern = choose(number)
             batch.append((number, pattern, revision + 1))
-            revision += 2 if pattern is answered else 1
+            revision += 2 if pattern.row["resolved_revision"] else 1
         insert_copies(connection, batch)
     connection.execute(update(workspaces).where(workspaces.c.id == WORKSPACE).values(revision=revision))
 

@@ -1,11 +1,12 @@
 """Every measure by name: which servers it needs and what its figures should be."""
 
 import json
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench import processes, seed
+from bench import processes, seed, sweeping
 from bench.plan import FEW_STORED, Endpoint, Plan, Task
 from bench.series import Bound, Series, at_least, at_most, join
 
@@ -30,6 +31,8 @@ BOUNDS: dict[str, Bound] = {
     "scale_watch_session": at_most(1.3, 1.2),
     "scale_answer": at_most(1.3, 1.2),
     "across": at_most(20, absolute=True),
+    "end_session": at_most(2),
+    "expire": at_most(2),
 }
 
 
@@ -73,6 +76,28 @@ def fill(plan: Plan, place: Path, stored: int) -> None:
     seed.fill(place / "data" / "askd.db", stored)
 
 
+def end_session(plan: Plan, place: Path) -> list[Series]:
+    """Asks and answers while a session with many pending asks ends, against before."""
+    copy(plan, place, plan.ended, session_id=sweeping.ENDING)
+    with processes.askd(place, stored=plan.ended) as server:
+        return measured("end_session", plan, place, server, server)
+
+
+def expire(plan: Plan, place: Path) -> list[Series]:
+    """Asks and answers while many asks expire, against before."""
+    copy(plan, place, plan.due)
+    seed.expire(place / "data" / "askd.db", time.time() + sweeping.LEAD)
+    with processes.askd(place, stored=plan.due) as server:
+        return measured("expire", plan, place, server, server)
+
+
+def copy(plan: Plan, place: Path, pending: int, **fixed: str) -> None:
+    """Fills a store with pending asks."""
+    with processes.askd(place) as server:
+        measured("patterns", plan, place, server, server)
+    seed.fill_pending(place / "data" / "askd.db", pending, **fixed)
+
+
 def shared(plan: Plan, place: Path) -> list[Series]:
     """PostgreSQL against SQLite, and two servers on it against one."""
     one, two, alone = place / "one", place / "two", place / "sqlite"
@@ -92,4 +117,6 @@ MEASURES: dict[str, Callable[[Plan, Path], list[Series]]] = {
     "cycle16": partial(against_floor, "cycle16"),
     "fanout": partial(against_floor, "fanout"),
     "shared": shared,
+    "end_session": end_session,
+    "expire": expire,
 }

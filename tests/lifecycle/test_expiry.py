@@ -136,3 +136,25 @@ async def test_a_sweep_takes_every_due_ask_of_every_workspace_once(
             assert {ask.cancel_reason for ask in expired} == {EXPIRED}
             revisions = {ask.created_revision for ask in expired} | {ask.resolved_revision for ask in expired}
             assert revisions == set(range(1, 2 * names.count(name) + 1))
+
+
+async def test_others_are_served_while_many_asks_expire(tmp_path: Path) -> None:
+    clock = Clock()
+    async with served(tmp_path / "data", clock) as server:
+        admin = server.admin
+        await asyncio.gather(*(admin.ask(expires_in=span(5)) for _ in range(1000)))
+        clock.now += 5 * SECOND
+        sweeping = asyncio.create_task(server.server.sweeper.run_once())
+        during = 0
+        while not sweeping.done():
+            asked = await admin.ask(session_id="other")
+            await admin.answer(asked.id)
+            during += 1
+        await sweeping
+
+        async def is_swept() -> bool:
+            return not await admin.list_all(statuses=[PENDING])
+
+        await eventually(is_swept)
+        # Fewer would mean that they waited for the whole sweep, which has forty chunks.
+        assert during >= 5
