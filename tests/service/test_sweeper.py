@@ -1,7 +1,9 @@
 """What time does to asks, and what a crash left to do (CONTRACT section 4)."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
+from contextvars import copy_context
 from functools import partial
 
 import pytest
@@ -19,7 +21,7 @@ from askd.domain.sessions import EndSession, EndTurn, TurnOutcome
 from askd.service.asks import AskReference
 from askd.service.sweeper import PERIOD
 from askd.store import sweeps
-from askd.store.database import Database
+from askd.store.database import Database, deadline
 
 W = AskFilter(workspace_id="w")
 
@@ -75,6 +77,19 @@ async def test_asks_that_came_due_while_no_server_ran_are_cancelled_by_the_next(
     await service.sweeper.run_once()
     assert await store.read(lambda connection: sweeps.load_due(connection, service.clock.now)) == {}
     assert (await store.revision("w"), await store.revision("v")) == (6, 4)
+
+
+async def test_what_is_being_finished_outlives_the_deadline_of_the_call_that_began_it(service: Service) -> None:
+    """On PostgreSQL its reads were cut short where the call's deadline passed, for everybody who waited for it."""
+    seen = []
+
+    async def look() -> None:
+        seen.append(deadline.get())
+
+    call = copy_context()
+    call.run(deadline.set, 0.0)
+    await call.run(service.sweeper._start, ("w", "s"), look)
+    assert seen == [math.inf]
 
 
 async def test_many_due_asks_are_cancelled_in_chunks(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

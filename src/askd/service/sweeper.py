@@ -9,6 +9,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextvars import Context
 from functools import partial
 from typing import Any, TypeVar
 
@@ -105,7 +106,8 @@ class Sweeper:
 
         task = self._finishing.get(key)
         if task is None:
-            task = self._finishing[key] = asyncio.create_task(work(), name="sweep")
+            # In a context of its own: it is shared, and ends at no one's deadline.
+            task = self._finishing[key] = asyncio.create_task(work(), name="sweep", context=Context())
             task.add_done_callback(forget)
         return task
 
