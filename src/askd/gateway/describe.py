@@ -30,6 +30,7 @@ _REFUSALS = {
     403: "The caller lacks the grant.",
     404: "There is no such thing, or the caller cannot see it.",
     405: "The path takes other methods; see Allow.",
+    408: "The body did not come in time.",
     409: "The state of the ask, its turn or its session forbids it, or an id was used for something else.",
     410: "The revision's records have been removed.",
     413: "The body is over 2 MiB.",
@@ -42,7 +43,7 @@ _REFUSALS = {
     504: "The server did not answer in time.",
 }
 _ALWAYS = (400, 401, 403, 404, 500, 503, 504)
-_WITH_BODY = (413, 415)
+_WITH_BODY = (408, 413, 415)
 
 
 def ref(name: str) -> Schema:

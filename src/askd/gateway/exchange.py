@@ -14,12 +14,21 @@ from starlette.types import Receive, Scope, Send
 from askd.domain.canonical import Json
 from askd.gateway import credentials
 from askd.gateway.reader import read_json
-from askd.gateway.refusals import PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, Headers, RefusalError, invalid
+from askd.gateway.refusals import (
+    PAYLOAD_TOO_LARGE,
+    REQUEST_TIMEOUT,
+    UNSUPPORTED_MEDIA_TYPE,
+    Headers,
+    RefusalError,
+    invalid,
+)
 
 if TYPE_CHECKING:
     from askd.gateway.upstream import Upstream
 
 BODY_LIMIT = 2 * 1024 * 1024
+#: Seconds in which a body must have come whole.
+BODY_SECONDS = 60.0
 #: Seconds from the first upstream call until anybody looks whether the client is still there: most are done sooner.
 PATIENCE = 0.05
 
@@ -28,6 +37,7 @@ _LARGE = 128 * 1024
 _UTF8 = (b"utf-8", b'"utf-8"', b"utf8")
 _PEER = "askd-peer"
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+_CLOSE = (b"connection", b"close")
 _JSON_HEADER = (b"content-type", b"application/json")
 
 _encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
@@ -157,7 +167,11 @@ class Exchange:
         length = self.header(b"content-length") or ""
         if length.isascii() and length.isdigit() and (len(length) > 9 or int(length) > BODY_LIMIT):
             raise _too_large()
-        body = await self._read()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await self._read()
+        except TimeoutError:
+            raise RefusalError(REQUEST_TIMEOUT, "the body did not come in time", headers=(_CLOSE,)) from None
         types = self.headers(b"content-type")
         if body and not (len(types) == 1 and _is_json(types[0])):
             raise RefusalError(UNSUPPORTED_MEDIA_TYPE, "the body must be application/json in UTF-8")

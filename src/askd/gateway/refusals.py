@@ -11,7 +11,9 @@ from askd.domain.errors import AskdError, Code
 
 #: Codes that only HTTP has.
 METHOD_NOT_ALLOWED = "method_not_allowed"
+REQUEST_TIMEOUT = "request_timeout"
 PAYLOAD_TOO_LARGE = "payload_too_large"
+HEAD_TOO_LARGE = "head_too_large"
 UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
 UNIMPLEMENTED = "unimplemented"
 INTERNAL = "internal"
@@ -27,6 +29,7 @@ STATUS: Mapping[str, int] = {
     Code.PERMISSION_DENIED: 403,
     Code.NOT_FOUND: 404,
     METHOD_NOT_ALLOWED: 405,
+    REQUEST_TIMEOUT: 408,
     Code.ASK_ALREADY_RESOLVED: 409,
     Code.TURN_ENDED: 409,
     Code.SESSION_ENDED: 409,
@@ -38,6 +41,7 @@ STATUS: Mapping[str, int] = {
     PAYLOAD_TOO_LARGE: 413,
     UNSUPPORTED_MEDIA_TYPE: 415,
     Code.RATE_LIMITED: 429,
+    HEAD_TOO_LARGE: 431,
     INTERNAL: 500,
     UNIMPLEMENTED: 501,
     Code.MODEL_OUTPUT_INVALID: 502,

@@ -15,6 +15,7 @@ from askd.config import Address, Tls
 from askd.domain.errors import Code
 from askd.gateway.app import Gateway
 from askd.gateway.exchange import encode_json
+from askd.gateway.refusals import HEAD_TOO_LARGE, REQUEST_TIMEOUT
 
 #: Seconds that requests under way have to finish once the gateway stops.
 GRACE = 5
@@ -22,9 +23,12 @@ GRACE = 5
 _BACKLOG = 2048
 
 
-_BAD_REQUEST = (
-    b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
-)
+#: Bytes that a request may have before its body and behind it. The parser itself would keep any number of them.
+HEAD_BYTES = 64 * 1024
+#: Seconds in which the head of a request must have come whole: who sends nothing keeps no connection.
+HEAD_SECONDS = 30.0
+
+_REFUSED = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
 
 
 class ListenError(Exception):
@@ -32,12 +36,69 @@ class ListenError(Exception):
 
 
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol with its one refusal in JSON: of what is no HTTP, and so has no path and no dialect."""
+    """uvicorn's protocol with bounds on the head of a request, and with its refusals in JSON: of what has no path yet,
+    and so no dialect."""
+
+    # Bytes since the parser last came to the end of a head or to a part of a body.
+    _unparsed = 0
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+        super().connection_made(transport)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._unparsed += len(data)
+        super().data_received(data)
+        if self._unparsed > HEAD_BYTES:
+            self._refuse(b"431 Request Header Fields Too Large", HEAD_TOO_LARGE, f"the head is over {HEAD_BYTES} bytes")
+
+    def on_headers_complete(self) -> None:
+        self._unparsed = 0
+        self._stop_timer()
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unparsed = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unparsed = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        if not self.pipeline and not self.transport.is_closing():  # else the next head is there, or none will be
+            self._expect_head()
+        super().on_response_complete()
+
+    def _expect_head(self) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._lose_patience)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _lose_patience(self) -> None:
+        if self._unparsed:
+            self._refuse(b"408 Request Timeout", REQUEST_TIMEOUT, "the request did not come in time")
+        else:
+            self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        error = {"code": Code.INVALID_ARGUMENTS, "message": "the request is no HTTP"}
-        body = encode_json({"error": error})
-        self.transport.write(_BAD_REQUEST % len(body) + body)
+        self._refuse(b"400 Bad Request", Code.INVALID_ARGUMENTS, "the request is no HTTP")
+
+    def _refuse(self, status: bytes, code: str, message: str) -> None:
+        if self.transport.is_closing():
+            return
+        # Into a response that has begun nothing can be said.
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            body = encode_json({"error": {"code": code, "message": message}})
+            self.transport.write(_REFUSED % (status, len(body)) + body)
         self.transport.close()
 
 
