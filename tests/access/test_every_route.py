@@ -316,3 +316,13 @@ async def test_lists_show_nothing_of_others(world: World, kind: str) -> None:
         assert ask_id in shown.text
         other = await world.http.get(url, headers=bearer(world.credentials[kind]))
         assert ask_id not in other.text
+
+
+@pytest.mark.parametrize("route", [route for route in GUARDED if route[1].endswith(("/answer", "/reply"))])
+async def test_the_user_who_answered_is_shown(world: World, route: tuple[str, str]) -> None:
+    ask_id = await world.asked()
+    assert await world.verdict(route, bearer(world.credentials["user"]), ask_id) == "ok"
+    url = f"/v1/sessions/{quote(SESSION)}/turns/t/asks/{ask_id}"
+    shown = (await world.http.get(url, headers=bearer(world.credentials["user"]))).json()
+    assert shown["answeredByUserId"] == "bob"
+    assert "answeredByApiKeyId" not in shown
