@@ -2,14 +2,17 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.gateway.places import Place, asks
+from tests.gateway.places import Place, asks, bearer, calling, gateway_to
 from tests.gateway.streams import listening
+from tests.processes import ServerProcess
+from tests.questions import text_question
 
 from askd.gateway import exchange, server
 from askd.gateway.server import HEAD_BYTES, HttpServer
@@ -60,7 +63,11 @@ class Wire:
 
 @asynccontextmanager
 async def wired(gateway: HttpServer) -> AsyncIterator[Wire]:
-    reader, writer = await asyncio.open_connection(gateway.address.host, gateway.address.port)
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)  # so that who does not read is soon noticed
+    sock.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(sock, (gateway.address.host, gateway.address.port))
+    reader, writer = await asyncio.open_connection(sock=sock)
     try:
         yield Wire(reader=reader, writer=writer)
     finally:
@@ -148,3 +155,22 @@ async def test_a_body_without_an_end_is_refused_in_the_form_of_its_dialect(
     assert await refused(asks()) == (408, {"error": {"code": "request_timeout", "message": message}})
     assert await refused(place.questions("q", "reply")) == (408, in_b)
     assert await refused("/question/q/reply") == (408, in_opencode)
+
+
+async def test_a_reader_that_does_not_read_delays_itself_only_and_no_stop(
+    place: Place, askd: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "GRACE", 1)
+    count, large = 60, text_question("x" * 200_000)  # more than sockets hold
+    async with gateway_to(askd.address) as own, calling(own, bearer(place.credential)) as http, wired(own) as stuck:
+        authorization = f"authorization: Bearer {place.credential}\r\n"
+        await stuck.send(f"GET {place.questions('events')} HTTP/1.1\r\nhost: x\r\n{authorization}\r\n".encode())
+        await stuck.reader.readuntil(b"synced")
+        async with listening(http, place.questions("events")) as stream:
+            await stream.until("synced")
+            made = [(await place.ask(large, turn_id=str(number))).id for number in range(count)]
+            assert [event.data["request"]["id"] for event in await stream.events(count)] == made
+            held = [protocol.transport.get_write_buffer_size() for protocol in own._uvicorn.server_state.connections]
+            assert 0 < max(held) < 1024 * 1024
+        async with asyncio.timeout(SOON):
+            await own.stop()
