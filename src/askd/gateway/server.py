@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import socket
 import ssl
 from collections.abc import Generator
@@ -28,6 +29,10 @@ HEAD_BYTES = 64 * 1024
 #: Seconds in which the head of a request must have come whole: who sends nothing keeps no connection.
 HEAD_SECONDS = 30.0
 
+# Where the parser sees an Upgrade, it takes the body for the other protocol's. Java's client so offers HTTP/2 with its
+# first request; whoever offers something may be answered as if it had not (RFC 9110, section 7.8).
+_UPGRADE = re.compile(rb"\r\nupgrade:", re.IGNORECASE)
+
 _REFUSED = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
 
 
@@ -41,6 +46,7 @@ class _Protocol(HttpToolsProtocol):
 
     # Bytes since the parser last came to the end of a head or to a part of a body.
     _unparsed = 0
+    _in_head = True
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
@@ -53,12 +59,13 @@ class _Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         self._unparsed += len(data)
-        super().data_received(data)
+        super().data_received(_without_upgrade(data) if self._in_head else data)
         if self._unparsed > HEAD_BYTES:
             self._refuse(b"431 Request Header Fields Too Large", HEAD_TOO_LARGE, f"the head is over {HEAD_BYTES} bytes")
 
     def on_headers_complete(self) -> None:
         self._unparsed = 0
+        self._in_head = False
         self._stop_timer()
         super().on_headers_complete()
 
@@ -68,6 +75,7 @@ class _Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._unparsed = 0
+        self._in_head = True
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -100,6 +108,13 @@ class _Protocol(HttpToolsProtocol):
             body = encode_json({"error": {"code": code, "message": message}})
             self.transport.write(_REFUSED % (status, len(body)) + body)
         self.transport.close()
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """What was received, without an offer in the first head to speak another protocol."""
+    end = data.find(b"\r\n\r\n")
+    offer = _UPGRADE.search(data, 0, len(data) if end < 0 else end)
+    return data[: offer.start()] + b"\r\nx-upgrade:" + data[offer.end() :] if offer else data
 
 
 class _Uvicorn(uvicorn.Server):
