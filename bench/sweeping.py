@@ -47,8 +47,8 @@ class Others:
             found.append(await self.cycle())
         return found
 
-    async def before(self, task: Task, until: float = float("inf")) -> list[float]:
-        """Cycles before anything is due, after some that do not count."""
+    async def undisturbed(self, task: Task, until: float = float("inf")) -> list[float]:
+        """Cycles while nothing else is done, after some that do not count."""
         for _ in range(task.plan.calls):
             await self.cycle()
         left = count(-task.plan.calls * task.plan.rounds)
@@ -61,13 +61,14 @@ async def end_session(task: Task) -> list[Series]:
     """A session with many pending asks ends. The call returns once all are cancelled."""
     async with connect_both(task) as (theirs, ours):
         others = Others(task, theirs)
-        before = await others.before(task)
+        before = await others.undisturbed(task)
         request = session_service_pb2.EndSessionRequest(workspace_id=requests.WORKSPACE, session_id=ENDING)
         begin = time.perf_counter()
         ended = asyncio.ensure_future(ours.unary(END_SESSION)(request.SerializeToString()))
         during = await others.while_true(lambda: not ended.done())
         await ended
-        return [_compared("end_session", f"{task.plan.ended:,} asks of a session", begin, before, during)]
+        what = f"{task.plan.ended:,} asks of a session in {time.perf_counter() - begin:.1f} s"
+        return [_compared("end_session", what, before, during, await others.undisturbed(task))]
 
 
 async def expire(task: Task) -> list[Series]:
@@ -76,13 +77,14 @@ async def expire(task: Task) -> list[Series]:
         others = Others(task, theirs)
         response = await ours.unary(requests.GET)(requests.get(ask_id(0)))
         due = ask_service_pb2.GetAskResponse.FromString(response).ask.expires_at.ToMicroseconds() / 1e6
-        before = await others.before(task, until=due)
+        before = await others.undisturbed(task, until=due)
         await asyncio.sleep(due - time.time())
         begin = time.perf_counter()
         swept = asyncio.create_task(_swept(ours))
         during = await others.while_true(lambda: not swept.done())
         await swept
-        return [_compared("expire", f"{task.plan.due:,} asks expire", begin, before, during)]
+        what = f"{task.plan.due:,} asks expire in {time.perf_counter() - begin:.1f} s"
+        return [_compared("expire", what, before, during, await others.undisturbed(task))]
 
 
 async def _swept(connection: Connection) -> None:
@@ -97,9 +99,11 @@ async def _are_left(connection: Connection) -> bool:
     return any(ask.HasField("expires_at") for ask in ask_service_pb2.ListAsksResponse.FromString(page).asks)
 
 
-def _compared(name: str, what: str, begin: float, before: list[float], during: list[float]) -> Series:
-    seconds = time.perf_counter() - begin
+def _compared(name: str, what: str, before: list[float], during: list[float], after: list[float]) -> Series:
+    """What is after it shows whether the machine was as quiet all the time."""
     late, early = (quantiles(part, n=100)[-1] for part in (during, before))
-    note = f"{what} in {seconds:.1f} s, {len(during):,} cycles meanwhile; 99 % in {late:.1f} ms, before {early:.1f} ms"
-    against = "ask and answer before"
-    return Series(name=name, unit="ms", against=against, base=[median(before)], askd=[median(during)], note=note)
+    note = f"{what}, {len(during):,} cycles meanwhile; 99 % in {late:.1f} ms, before {early:.1f} ms; "
+    return Series(
+        name=name, unit="ms", against="ask and answer before", base=[median(before)], askd=[median(during)],
+        note=f"{note}after it {median(after):.2f} ms",
+    )  # fmt: skip
