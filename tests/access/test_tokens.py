@@ -1,5 +1,6 @@
 """User tokens (CONTRACT section 9)."""
 
+import asyncio
 import base64
 import json
 import time
@@ -138,6 +139,19 @@ async def test_a_new_key_of_the_issuer_is_fetched_and_an_old_one_kept_while_it_i
         assert site.fetches == 2, "names that strangers make up cause no flood of fetches"
     now += LIFETIME + 1
     await keys.get(first)  # the issuer is away
+
+
+async def test_whoever_comes_while_keys_are_fetched_waits_for_them(issuer: Issuer) -> None:
+    """The first was served, and those beside it were told that the keys are not known, or that theirs is none."""
+    now = 0.0
+    with published(issuer) as site:
+        keys = IssuerKeys(f"http://127.0.0.1:{site.server_port}/", lambda: now)
+        await asyncio.gather(*(keys.get(issuer.newest) for _ in range(20)))
+        assert site.fetches == 1
+        issuer.rotate()
+        now += PAUSE + 1
+        await asyncio.gather(*(keys.get(issuer.newest) for _ in range(20)))
+        assert site.fetches == 2
 
 
 async def test_a_key_that_the_issuer_withdrew_is_refused_once_the_set_is_old(issuer: Issuer) -> None:

@@ -39,7 +39,8 @@ class IssuerKeys:
 
     async def get(self, key_id: str | None) -> jwt.PyJWK:
         """The key that a token names; the only one where it names none. Raises AskdError."""
-        if self._is_wanting(key_id):
+        # Who comes while the keys are being fetched waits for them, too.
+        if self._is_wanting(key_id) or (self._lock.locked() and key_id not in self._keys):
             async with self._lock:
                 if self._is_wanting(key_id):
                     await self._refresh()
