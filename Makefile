@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PROTOS := $(wildcard protos/askd/v1/*.proto)
 export PATH := $(abspath $(BIN)):$(PATH)
+# Where images set it, every process that a test starts would compile askd again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help serve test soak bench gen verify-gen lint fmt types check clean
 help: ## This list
