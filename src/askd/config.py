@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -242,6 +243,10 @@ class Consult(_Section):
     providers: dict[Annotated[str, Field(min_length=1)], Provider] = {}
 
 
+#: The askd.toml that load() reads next: a class of settings for each file takes longer to make than to fill.
+_file: ContextVar[Path] = ContextVar("askd.toml")
+
+
 class Settings(BaseSettings):
     """Everything that `askd serve` can be told."""
 
@@ -260,6 +265,18 @@ class Settings(BaseSettings):
     audit: Audit = Audit()
     consult: Consult = Consult()
     insecure: bool = False
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Options before environment before askd.toml."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, _file.get())
 
     @property
     def database_url(self) -> str:
@@ -286,7 +303,8 @@ def load(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings
         raise ConfigError(f"{path}: no such file")
     given = {key: value for key, value in options.items() if key != "config"}
     try:
-        settings = _from(path)(**given)
+        _file.set(path)
+        settings = Settings(**given)
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
@@ -303,19 +321,3 @@ def _read_keys(consult: Consult, environment: Mapping[str, str]) -> None:
             provider.read_key(environment)
         except ValueError as error:
             raise ConfigError(f"consult.providers.{identifier}.api_key_env: {error}") from None
-
-
-def _from(path: Path) -> type[Settings]:
-    class FromFile(Settings):
-        @classmethod
-        def settings_customise_sources(
-            cls,
-            settings_cls: type[BaseSettings],
-            init_settings: PydanticBaseSettingsSource,
-            env_settings: PydanticBaseSettingsSource,
-            dotenv_settings: PydanticBaseSettingsSource,
-            file_secret_settings: PydanticBaseSettingsSource,
-        ) -> tuple[PydanticBaseSettingsSource, ...]:
-            return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
-
-    return FromFile
