@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.clients import Client, connected
+from tests.postgres.cluster import remove_shared
 from tests.processes import ServerProcess, serving
 from tests.servers import Served, served
 from tests.store.backends import BACKENDS, Backend
@@ -20,6 +21,11 @@ def database_settings(request: pytest.FixtureRequest, tmp_path: Path) -> Iterato
     url = backend.copy("", tmp_path)
     yield {"ASKD_DATABASE_URL": url}
     backend.give_back(url)
+
+
+def pytest_sessionfinish() -> None:
+    """Leave no database server behind."""
+    remove_shared()
 
 
 @pytest.fixture

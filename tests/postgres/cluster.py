@@ -48,7 +48,6 @@ SETTINGS: Mapping[str, str] = {
     "max_connections": "200",
     "shared_buffers": "64MB",
     "deadlock_timeout": "50ms",
-    "autovacuum_naptime": "5s",
 }
 
 
@@ -184,6 +183,12 @@ def shared() -> Cluster:
     atexit.register(cluster.remove)
     cluster.start()
     return cluster
+
+
+def remove_shared() -> None:
+    """End the server that the tests of a run share, before xdist kills a worker that takes long to exit."""
+    if shared.cache_info().currsize:
+        shared().remove()
 
 
 def _programs(folder: Path) -> Path:

@@ -1,10 +1,14 @@
 """Databases that one test after another uses: emptying one takes less long than making one."""
 
-from sqlalchemy import make_url
 from tests.postgres.cluster import Cluster, shared
 
 from askd.store.migrations import upgrade
 from askd.store.tables import metadata
+
+_END_OTHERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+_EMPTY = [f"DELETE FROM {table.name}" for table in metadata.sorted_tables]
 
 _free: list[str] = []
 
@@ -22,7 +26,5 @@ def _create(cluster: Cluster) -> str:
 
 def give_back(url: str) -> None:
     """Let another test have a database."""
-    database = make_url(url).database
-    shared().execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database}'")
-    shared().execute(*(f"DELETE FROM {table.name}" for table in metadata.sorted_tables), url=url)
+    shared().execute(_END_OTHERS, *_EMPTY, url=url)
     _free.append(url)
