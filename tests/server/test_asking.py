@@ -12,6 +12,7 @@ import pytest
 from google.protobuf import struct_pb2
 from tests.clients import ANSWERED, MIB, PENDING, Client, grant, refusal, span
 from tests.questions import choice_question, json_question, json_value, text_question
+from tests.store.backends import BEFORE_THE_DATABASE
 
 from askd.v1 import ask_pb2
 from askd.v1 import ask_service_pb2 as pb
@@ -78,6 +79,7 @@ async def test_any_readable_text_of_128_bytes_is_an_identifier(admin: Client, id
 BAD_IDENTIFIERS = [" ", "\u3000\u2028", "x" * 129, "😀" * 33, "a\nb", "a\x7f", "a\x00"]
 
 
+@BEFORE_THE_DATABASE
 @pytest.mark.parametrize("identifier", BAD_IDENTIFIERS)
 @pytest.mark.parametrize("field", ["workspace_id", "session_id", "turn_id"])
 async def test_a_bad_identifier_is_refused_by_its_field(admin: Client, field: str, identifier: str) -> None:
@@ -134,6 +136,7 @@ BAD_QUESTIONS: list[tuple[ask_pb2.Question, str, str]] = [
 ]
 
 
+@BEFORE_THE_DATABASE
 @pytest.mark.parametrize(("question", "reason", "path"), BAD_QUESTIONS)
 async def test_a_bad_question_is_refused_by_its_path(
     admin: Client, question: ask_pb2.Question, reason: str, path: str

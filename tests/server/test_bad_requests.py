@@ -14,6 +14,7 @@ from tests.clients import ANSWERED, LIMIT, PENDING, Client, grant, refusal, refu
 from tests.questions import choice_question, chosen, json_question, text_question
 from tests.server.test_access import is_implemented, listed_services, methods, path
 from tests.servers import Served
+from tests.store.backends import BEFORE_THE_DATABASE
 
 from askd.v1 import ask_pb2, key_service_pb2, session_service_pb2
 from askd.v1 import ask_service_pb2 as pb
@@ -91,6 +92,7 @@ async def works(client: Client) -> bool:
     return (await client.get(ask.id)) == ask
 
 
+@BEFORE_THE_DATABASE
 @pytest.mark.parametrize(
     "request_bytes",
     [
@@ -116,6 +118,7 @@ def _invalid_texts(message: Message, texts: list[bytes]) -> Iterator[bytes]:
         yield raw.replace(text, b"\xff" * len(text), 1)
 
 
+@BEFORE_THE_DATABASE
 async def test_text_that_is_no_utf_8_is_refused(admin: Client) -> None:
     marked = [
         ("/askd.v1.AskService/Ask", pb.AskRequest(session_id="IIII", turn_id="JJJJ", request_id="KKKK",
@@ -164,6 +167,7 @@ def _varint(number: int) -> bytes:
     return raw + bytes([number])
 
 
+@BEFORE_THE_DATABASE
 @pytest.mark.parametrize("levels", [21, 40, 100, 1_000, 10_000])
 async def test_a_nesting_bomb_is_refused(admin: Client, levels: int) -> None:
     value = bomb(levels).SerializeToString() if levels <= 40 else raw_bomb(levels)
@@ -176,6 +180,7 @@ async def test_a_nesting_bomb_is_refused(admin: Client, levels: int) -> None:
     assert await works(admin)
 
 
+@BEFORE_THE_DATABASE
 async def test_a_message_beyond_4_mib_is_refused(admin: Client) -> None:
     for name in ("/askd.v1.AskService/Ask", "/askd.v1.AskService/WatchAsks", "/askd.v1.KeyService/WhoAmI"):
         with pytest.raises(grpc.aio.AioRpcError) as raised:
@@ -226,6 +231,7 @@ async def test_unknown_fields_of_a_message_are_passed_over(admin: Client) -> Non
     assert pb.GetAskResponse.FromString(await admin.send("GetAsk", request)).ask == ask
 
 
+@BEFORE_THE_DATABASE
 async def test_metadata_beyond_what_grpc_takes_is_refused(admin: Client) -> None:
     huge = admin.other("x" * 20_000)
     with pytest.raises(grpc.aio.AioRpcError) as raised:
@@ -234,6 +240,7 @@ async def test_metadata_beyond_what_grpc_takes_is_refused(admin: Client) -> None
     assert await works(admin)
 
 
+@BEFORE_THE_DATABASE
 @pytest.mark.parametrize(
     "junk", [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00" * 200, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 200]
 )
@@ -247,6 +254,7 @@ async def test_a_connection_that_speaks_something_else_is_closed(server: Served,
     assert await works(server.admin)
 
 
+@BEFORE_THE_DATABASE
 async def test_a_call_that_sends_no_message_keeps_nobody(server: Served) -> None:
     method: Any = server.admin.channel.stream_unary("/askd.v1.AskService/Ask")
     call = method(_nothing(), metadata=server.admin.metadata)

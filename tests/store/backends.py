@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
+import pytest
 from sqlalchemy import Connection, Engine, NullPool, QueuePool, create_engine, make_url
 from tests.postgres import recycling
 from tests.postgres.cluster import shared
@@ -154,3 +155,5 @@ class Postgres(Backend):
 
 #: Another database is one more of these, made with its URL.
 BACKENDS: list[Backend] = [Sqlite(), Postgres()]
+#: For calls that are refused before anything is asked of the database: one shows what every other would.
+BEFORE_THE_DATABASE = pytest.mark.parametrize("server", BACKENDS[:1], indirect=True, ids=lambda backend: backend.name)
