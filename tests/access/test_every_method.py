@@ -71,41 +71,48 @@ RULES = {
 }
 
 
+#: Credentials that nobody was given, and grants, by the kind of the caller.
+NONSENSE = {"none": None, "malformed": "askd_", "token": "eyJhbGciOiJub25lIn0.e30.", "unknown": "askd_" + "0" * 90}
+GRANTS = {
+    "stranger": [grant(ADMIN, "elsewhere")],
+    "neighbour": [grant(ANSWERER, "w", "other"), grant(ASKER, "w", "other")],
+    **{role: [grant(role, "w")] for role in READERS},
+    **{f"{role} of the session": [grant(role, "w", "s")] for role in READERS},
+}
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """A server with an ask, a key, and a client for each kind of credential."""
+    """A server with an ask and a key."""
 
+    admin: Client
     ask_id: str
     key_id: str
-    clients: dict[str, Client]
+
+    async def client(self, kind: str) -> Client:
+        """A client with a credential of a kind."""
+        if kind in NONSENSE:
+            return self.admin.other(NONSENSE[kind])
+        if kind in GRANTS:
+            return await self.admin.with_grants(*GRANTS[kind])
+        if kind == "expired":
+            return self.admin.other((await key_for(self.admin, 0.001, grant(ADMIN, "w"))).secret)
+        made = await self.admin.create_key(grant(ADMIN, "w"))
+        if kind == "wrong":
+            return self.admin.other(made.secret[:-1] + ("0" if made.secret[-1] != "0" else "1"))
+        assert kind == "revoked"
+        await self.admin.revoke_key(made.key.id)
+        return self.admin.other(made.secret)
 
 
 @pytest.fixture
 async def world(server: Served) -> World:
-    admin = server.admin
-    asked = await admin.ask()
-    spare = await admin.create_key(grant(VIEWER, "w"))
-    revoked = await admin.create_key(grant(ADMIN, "w"))
-    await admin.revoke_key(revoked.key.id)
-    good = (await admin.create_key(grant(ADMIN, "w"))).secret
-    clients = {
-        "none": admin.other(None),
-        "malformed": admin.other("askd_"),
-        "token": admin.other("eyJhbGciOiJub25lIn0.e30."),
-        "unknown": admin.other("askd_" + "0" * 90),
-        "wrong": admin.other(good[:-1] + ("0" if good[-1] != "0" else "1")),
-        "expired": admin.other((await key_for(admin, 0.001, grant(ADMIN, "w"))).secret),
-        "revoked": admin.other(revoked.secret),
-        "stranger": await admin.with_grants(grant(ADMIN, "elsewhere")),
-        "neighbour": await admin.with_grants(grant(ANSWERER, "w", "other"), grant(ASKER, "w", "other")),
-    }
-    for role in READERS:
-        clients[role] = await admin.with_grants(grant(role, "w"))
-        clients[f"{role} of the session"] = await admin.with_grants(grant(role, "w", "s"))
-    return World(ask_id=asked.id, key_id=spare.key.id, clients=clients)
+    asked = await server.admin.ask()
+    spare = await server.admin.create_key(grant(VIEWER, "w"))
+    return World(admin=server.admin, ask_id=asked.id, key_id=spare.key.id)
 
 
-async def _verdict(world: World, kind: str, name: str) -> str:
+async def _verdict(world: World, client: Client, name: str) -> str:
     """The code of the refusal, or ok."""
     method = METHODS[name]
     fields = {
@@ -116,7 +123,7 @@ async def _verdict(world: World, kind: str, name: str) -> str:
     request: Any = message_factory.GetMessageClass(method.input_type)(**fields)
     if timeout is not None:
         request.timeout.SetInParent()
-    call = world.clients[kind].send(f"/{method.full_name.rpartition('.')[0]}/{name}", request.SerializeToString())
+    call = client.send(f"/{method.full_name.rpartition('.')[0]}/{name}", request.SerializeToString())
     try:
         await call
     except grpc.aio.AioRpcError as error:
@@ -134,31 +141,34 @@ def test_every_method_has_a_rule() -> None:
 
 @pytest.mark.parametrize("kind", ["none", "malformed", "token", "unknown", "wrong", "expired", "revoked"])
 async def test_a_bad_credential_is_unauthenticated_everywhere(world: World, kind: str) -> None:
+    client = await world.client(kind)
     # All at once, since the server holds back the refusals of an address that fails often.
-    verdicts = await asyncio.gather(*(_verdict(world, kind, name) for name in METHODS))
+    verdicts = await asyncio.gather(*(_verdict(world, client, name) for name in METHODS))
     assert dict(zip(METHODS, verdicts, strict=True)) == dict.fromkeys(METHODS, "unauthenticated")
 
 
 async def test_a_caller_of_another_workspace_gets_nothing(world: World) -> None:
+    client = await world.client("stranger")
     for name, rule in RULES.items():
         expected = rule.stranger
         if name in ("ListKeys", "ListGrants"):
             expected = "ok"  # an admin sees what it administers, here nothing of w
         if name == "RevokeKey":
             expected = "not_found"
-        assert await _verdict(world, "stranger", name) == expected, name
+        assert await _verdict(world, client, name) == expected, name
 
 
 async def test_a_caller_of_another_session_learns_nothing_of_an_ask(world: World) -> None:
+    client = await world.client("neighbour")
     for name, rule in RULES.items():
-        assert await _verdict(world, "neighbour", name) == rule.neighbour, name
+        assert await _verdict(world, client, name) == rule.neighbour, name
 
 
 @pytest.mark.parametrize("role", sorted(READERS))
 @pytest.mark.parametrize("name", sorted(METHODS))
 async def test_each_role_may_do_its_own(world: World, role: str, name: str) -> None:
     expected = "ok" if role in RULES[name].roles else "permission_denied"
-    assert await _verdict(world, role, name) == expected
+    assert await _verdict(world, await world.client(role), name) == expected
 
 
 @pytest.mark.parametrize("role", sorted(READERS))
@@ -167,7 +177,7 @@ async def test_a_role_for_one_session_counts_there_and_manages_no_keys(world: Wo
     rule = RULES[name]
     keys_only = rule.roles == {ADMIN}
     expected = "ok" if role in rule.roles and not keys_only else "permission_denied"
-    assert await _verdict(world, f"{role} of the session", name) == expected
+    assert await _verdict(world, await world.client(f"{role} of the session"), name) == expected
 
 
 async def test_lists_and_watches_of_a_session_bound_caller_hold_its_sessions_only(server: Served) -> None:
