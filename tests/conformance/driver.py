@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict, ParseDict
-from google.protobuf.message import Message
 
 from askd import AsyncClient, RequestError, WatchItem
 from askd.v1 import ask_pb2 as pb

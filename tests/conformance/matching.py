@@ -50,7 +50,7 @@ def check(expected: Any, actual: Any, path: str = "result") -> None:
             assert isinstance(actual, list), f"{path}: expected an array, got {_shown(actual)}"
             assert len(actual) == length, f"{path}: expected {length} items, got {len(actual)}"
         case {"$not": other}:
-            assert not _matches(other, actual), f"{path}: is {_shown(actual)}"
+            assert not matches(other, actual), f"{path}: is {_shown(actual)}"
         case dict():
             assert isinstance(actual, dict), f"{path}: expected an object, got {_shown(actual)}"
             for name, item in expected.items():
@@ -65,7 +65,8 @@ def check(expected: Any, actual: Any, path: str = "result") -> None:
             assert same, f"{path}: expected {_shown(expected)}, got {_shown(actual)}"
 
 
-def _matches(expected: Any, actual: Any) -> bool:
+def matches(expected: Any, actual: Any) -> bool:
+    """Whether a result is as expected."""
     try:
         check(expected, actual)
     except AssertionError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.drivers import Driver, Result
-from tests.conformance.matching import at, check, filled
+from tests.conformance.matching import at, check, filled, matches
 from tests.conformance.places import Place
 
 FOLDER = Path(__file__).with_name("scenarios")
@@ -51,11 +51,11 @@ class Run:
             _succeeded(self._send({"client": name, "do": "close"}))
 
     def _connect(self, name: str, client: Step) -> None:
-        workspace = self._variables["workspace"]
-        created = self._place.create_key(workspace, client["grants"])
-        self._variables |= {f"key.{name}": created.secret, f"id.{name}": created.key.id}
         given = {field: filled(value, self._variables) for field, value in client.items() if field != "grants"}
-        args = {"address": self._place.address, "key": created.secret, "workspace": workspace} | given
+        args = {"address": self._place.address, "workspace": self._variables["workspace"]} | given
+        created = self._place.create_key(args["workspace"], client["grants"])
+        self._variables |= {f"key.{name}": created.secret, f"id.{name}": created.key.id}
+        args = {"key": created.secret} | args
         _succeeded(self._send({"client": name, "do": "connect", "args": args}))
 
     def _steps(self, steps: list[Step]) -> None:
@@ -80,15 +80,20 @@ class Run:
                 for command, result in [(command, self._send(command)) for command in commands]:
                     self._judge(command, result)
             case {"events": expected}:
-                following = {"client": step["client"], "do": "watch.next", "args": {"watch": step["watch"]}}
-                for event in expected:
-                    self._judge({"expect": event}, self._send(following))
+                self._events(step, filled(expected, self._variables))
             case {"finish": name}:
-                self._judge(step, self._later.pop(name))
+                self._judge(step, self._later.pop(filled(name, self._variables)))
             case {"later": name}:
-                self._later[name] = self._send(step)
+                self._later[filled(name, self._variables)] = self._send(step)
             case _:
                 self._judge(step, self._send(step))
+
+    def _events(self, step: Step, expected: list[Any]) -> None:
+        following = {"client": step["client"], "do": "watch.next", "args": {"watch": step["watch"]}}
+        for _ in list(expected):
+            event = _succeeded(self._send(following))
+            index = next((i for i, one in enumerate(expected) if matches(one, event)), 0) if "inAnyOrder" in step else 0
+            check(expected.pop(index), event)
 
     def _restart(self, what: str) -> None:
         if what != "start":
