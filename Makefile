@@ -3,11 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PROTOS := $(wildcard protos/askd/v1/*.proto)
+GENERATED := src/askd/v1 clients
+TYPESCRIPT := clients/typescript
+# Where the Python packages of Google share their protos, among them the details of errors.
+SHARED_PROTOS = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 export PATH := $(abspath $(BIN)):$(PATH)
 # Where images set it, every process that a test starts would compile askd again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help serve test soak bench gen verify-gen lint fmt types check clean
+.PHONY: help serve test soak bench gen clients verify-gen typescript test-clients release-baseline breaking lint fmt types check clean
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
 
@@ -37,8 +41,22 @@ gen: $(VENV)/.dev ## Generate src/askd/v1 from protos
 	  --mypy_out=quiet:src --mypy_grpc_out=quiet,generate_concrete_servicer_stubs:src $(PROTOS)
 	cd src/askd/v1 && rm -f ask_pb2_grpc.py* error_reason_pb2_grpc.py*
 
-verify-gen: gen ## Fail where the generated code is not what protos says
-	@test -z "$$(git status --porcelain -- src/askd/v1)" || { git status --short -- src/askd/v1; exit 1; }
+clients: gen $(TYPESCRIPT)/node_modules/.package-lock.json ## Generate every language's client from protos
+	rm -rf $(TYPESCRIPT)/src/gen
+	cd $(TYPESCRIPT) && buf generate ../..
+	cd $(TYPESCRIPT) && buf generate $(SHARED_PROTOS) \
+	  $(addprefix --path $(SHARED_PROTOS)/google/rpc/,error_details.proto status.proto)
+	$(if $(wildcard clients/go/buf.gen.yaml),cd clients/go && buf generate ../..)
+
+verify-gen: clients ## Fail where the generated code is not what protos says
+	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
+
+$(TYPESCRIPT)/node_modules/.package-lock.json: $(TYPESCRIPT)/package.json $(TYPESCRIPT)/package-lock.json
+	cd $(TYPESCRIPT) && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline
+	@touch $@
+
+typescript: $(TYPESCRIPT)/node_modules/.package-lock.json ## Build the TypeScript client
+	cd $(TYPESCRIPT) && npm run --silent build
 
 lint: $(VENV)/.dev ## Check style and the protos
 	ruff check . && ruff format --check . && buf lint && buf format --diff --exit-code

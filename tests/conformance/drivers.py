@@ -34,10 +34,8 @@ def _python(_: Path) -> list[str]:
 
 
 def _typescript(_: Path) -> list[str]:
-    folder = ROOT / "clients" / "typescript"
-    _run(folder, "npm", "ci", "--no-audit", "--no-fund", "--prefer-offline")
-    _run(folder, "npm", "run", "build")
-    return ["node", str(folder / "dist" / "conformance" / "driver.js")]
+    _run(ROOT, "make", "typescript")
+    return ["node", str(ROOT / "clients" / "typescript" / "dist" / "conformance" / "driver.js")]
 
 
 def _go(place: Path) -> list[str]:

@@ -12,7 +12,7 @@ from tests.conformance.matching import at, check, filled, matches
 from tests.conformance.places import Place
 
 FOLDER = Path(__file__).with_name("scenarios")
-LIMIT = 30.0  # seconds in which any result comes, a restart of the server included
+LIMIT = 60.0  # seconds in which any result comes, a restart of the server included
 
 Step = Mapping[str, Any]
 

@@ -11,6 +11,9 @@ from tests.conformance.places import Place, places
 from tests.conformance.scenarios import Run, Step, scenarios
 from tests.gateway.loud import skip_loudly
 
+# Restarting servers takes seconds, and building a driver for the first time a minute or more.
+pytestmark = pytest.mark.timeout(600)
+
 SCENARIOS = dict(scenarios())
 
 
