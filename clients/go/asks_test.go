@@ -170,7 +170,7 @@ func inBackground[T any](begin func() (T, error)) <-chan T {
 func TestATurnAsksAndWaitsAndEndsWithItsWork(t *testing.T) {
 	ctx, s := within(t, time.Minute), shared(t)
 	client := s.client(t)
-	go answerEvery(ctx, client, "80")
+	go answerEvery(ctx, client, askd.Say("80"))
 	var turn *askd.Turn
 	check(t, client.RunTurn(ctx, "s", "", func(running *askd.Turn) error {
 		turn = running
@@ -183,11 +183,11 @@ func TestATurnAsksAndWaitsAndEndsWithItsWork(t *testing.T) {
 }
 
 // answerEvery answers every ask until the context ends.
-func answerEvery(ctx context.Context, client *askd.Client, text string) {
+func answerEvery(ctx context.Context, client *askd.Client, answer *askdv1.AnswerSubmission) {
 	pending := []askdv1.AskStatus{askdv1.AskStatus_ASK_STATUS_PENDING}
 	for update := range client.Watch(ctx, &askdv1.WatchAsksRequest{Statuses: pending}) {
 		if update.Event != nil {
-			client.Answer(ctx, update.Event.GetAsk().GetId(), askd.Say(text))
+			client.Answer(ctx, update.Event.GetAsk().GetId(), answer)
 		}
 	}
 }
