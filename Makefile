@@ -1,4 +1,5 @@
-# Every task of the project. `make serve` and `make test` need Python 3.11+ and nothing else.
+# Every task of the project. `make serve` and `make test` need Python 3.11+ and nothing else; what is about the other
+# languages' clients needs Node.js 20+ or Go too.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -48,6 +49,9 @@ clients: gen $(TYPESCRIPT)/node_modules/.package-lock.json ## Generate every lan
 	  $(addprefix --path $(SHARED_PROTOS)/google/rpc/,error_details.proto status.proto)
 	$(if $(wildcard clients/go/buf.gen.yaml),cd clients/go && buf generate ../..)
 
+test-clients: $(VENV)/.dev ## Hold every language's client to the same scenarios
+	ASKD_CLIENTS=python,typescript,go $(BIN)/pytest tests/conformance tests/quickstarts
+
 verify-gen: clients ## Fail where the generated code is not what protos says
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
 
@@ -67,7 +71,13 @@ fmt: $(VENV)/.dev ## Mend what lint would complain of
 types: $(VENV)/.dev ## Check the types, strictly
 	mypy
 
-check: verify-gen lint types test ## Everything CI runs
+breaking: $(VENV)/.dev ## Fail where the protos break clients of the last release
+	buf breaking --against protos/baseline.binpb
+
+release-baseline: $(VENV)/.dev ## Take the protos as they are for what the next release is compared with
+	buf build --exclude-source-info -o protos/baseline.binpb
+
+check: verify-gen lint breaking types test test-clients ## Everything CI runs
 
 clean: ## Remove what make made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache dist
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache dist $(TYPESCRIPT)/node_modules $(TYPESCRIPT)/dist
