@@ -1,4 +1,4 @@
-"""What would break clients is noticed: `make breaking` compares with the last release (CONTRIBUTING.md, Compatibility)."""
+"""What would break clients is noticed: `make breaking` compares with the last release (see CONTRIBUTING.md)."""
 
 import shutil
 import subprocess
