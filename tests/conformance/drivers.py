@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+from tests.gateway.loud import skip_loudly
+
 ROOT = Path(__file__).parents[2]
 BUILD_LIMIT = 300.0  # seconds
 EXIT_LIMIT = 10.0  # seconds from the end of a driver's input to its exit
@@ -61,9 +64,13 @@ def chosen() -> list[str]:
     return os.environ.get("ASKD_CLIENTS", "python").split(",")
 
 
-def is_available(language: str) -> bool:
-    """Whether the language's tools are installed."""
-    return shutil.which(LANGUAGES[language].tool) is not None
+def require(language: str, request: pytest.FixtureRequest) -> None:
+    """Skip loudly where the language's tools are missing; in CI that is a failure."""
+    tool = LANGUAGES[language].tool
+    if shutil.which(tool) is None:
+        said = f"{tool} is missing: the {language} client was NOT tried"
+        assert not os.environ.get("CI"), said
+        skip_loudly(request, said)
 
 
 class Driver:

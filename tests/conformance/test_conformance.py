@@ -1,15 +1,13 @@
 """Every client gives the same verdicts (README.md)."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.conformance.drivers import LANGUAGES, Driver, chosen, is_available
+from tests.conformance.drivers import LANGUAGES, Driver, chosen, require
 from tests.conformance.places import Place, places
 from tests.conformance.scenarios import Run, Step, scenarios
-from tests.gateway.loud import skip_loudly
 
 # Restarting servers takes seconds, and building a driver for the first time a minute or more.
 pytestmark = pytest.mark.timeout(600)
@@ -53,10 +51,7 @@ class Drivers:
 def drivers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drivers]:
     """The driver of each language. Where its tools are missing: a loud skip, and in CI a failure."""
     language = request.param
-    if not is_available(language):
-        said = f"{LANGUAGES[language].tool} is missing: the {language} client was NOT tried"
-        assert not os.environ.get("CI"), said
-        skip_loudly(request, said)
+    require(language, request)
     running = Drivers(language, tmp_path_factory.mktemp(language))
     yield running
     running.finish()

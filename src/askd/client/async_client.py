@@ -40,7 +40,8 @@ class AsyncClient:
     `key` is sent as the credential, "" sends none. `workspace` is named in every call; "" leaves it to the server
     (CONTRACT section 6). A call takes at most `timeout` seconds, and for `patience` seconds of these (by default all)
     it is tried again with growing pauses while the server is unavailable. `credentials` are those of TLS, made by
-    tls_credentials(); without them the connection is plain text.
+    tls_credentials(); without them the connection is plain text. `address` may be any name that gRPC resolves, also to
+    several servers, over which a service config among the `channel_options`, which are gRPC's, spreads the calls.
 
     Asks are returned as `askd.v1.AskState` messages. Every method raises RequestError with the contract's `.code`;
     data that is no question raises QuestionError, which is one, before anything is sent.
@@ -55,6 +56,7 @@ class AsyncClient:
         timeout: float = TIMEOUT,
         patience: float | None = None,
         credentials: grpc.ChannelCredentials | None = None,
+        channel_options: Sequence[tuple[str, Any]] = (),
     ) -> None:
         """Opens nothing yet: `async with` does. ValueError for a key that no header can carry."""
         self.address = address
@@ -63,9 +65,10 @@ class AsyncClient:
         self._timeout = timeout
         self._patience = timeout if patience is None else patience
         self._credentials = credentials
+        self._channel_options = channel_options
 
     async def __aenter__(self) -> Self:
-        channel = open_channel(self.address, self._credentials)
+        channel = open_channel(self.address, self._credentials, self._channel_options)
         self._connection = Connection(channel, self._metadata, self._timeout, self._patience)
         self._call = self._connection.call
         self._asks = AskServiceStub(channel)

@@ -45,9 +45,11 @@ def is_loopback(address: str) -> bool:
         return False
 
 
-def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+def open_channel(
+    address: str, credentials: grpc.ChannelCredentials | None, more: Sequence[tuple[str, Any]] = ()
+) -> grpc.aio.Channel:
     """A channel; without credentials in plain text. Made inside the event loop that uses it."""
-    options = list(_OPTIONS)
+    options = [*_OPTIONS, *more]
     if is_loopback(address):
         options.append(("grpc.enable_http_proxy", 0))  # a proxy from the environment cannot reach this machine
     if credentials is None:

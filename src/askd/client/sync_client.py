@@ -3,7 +3,7 @@
 import functools
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import grpc
 
@@ -62,10 +62,17 @@ class Client:
         timeout: float = TIMEOUT,
         patience: float | None = None,
         credentials: grpc.ChannelCredentials | None = None,
+        channel_options: Sequence[tuple[str, Any]] = (),
     ) -> None:
         """See AsyncClient."""
         self._client = AsyncClient(
-            address, key, workspace=workspace, timeout=timeout, patience=patience, credentials=credentials
+            address,
+            key,
+            workspace=workspace,
+            timeout=timeout,
+            patience=patience,
+            credentials=credentials,
+            channel_options=channel_options,
         )
         self._thread = LoopThread()
 
