@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PROTOS := $(wildcard protos/askd/v1/*.proto)
-GENERATED := src/askd/v1 clients
+GENERATED := src/askd/v1 clients/typescript/src/gen clients/go/askdv1
 TYPESCRIPT := clients/typescript
 # Where the Python packages of Google share their protos, among them the details of errors.
 SHARED_PROTOS = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')

@@ -6,10 +6,28 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.processes import ServerProcess, end, start
+from tests.conformance.provider import MODELS, providing
+from tests.processes import ServerProcess, configured, end, start
 
 from askd import Client
 from askd.v1 import key_service_pb2 as keys
+
+#: Providers that answer and that cannot be reached. The rate holds for each workspace.
+SETTINGS = """
+[consult]
+rate = "2/hour"
+[consult.providers.there]
+kind = "openai"
+base_url = "http://{provider}"
+api_key_env = "PROVIDER_KEY"
+models = {models}
+[consult.providers.away]
+kind = "openai"
+base_url = "http://{dead}"
+api_key_env = "PROVIDER_KEY"
+models = ["m"]
+timeout = 5
+"""
 
 
 @dataclass
@@ -31,7 +49,7 @@ class Place:
 
     def start(self) -> None:
         """A server on the same folder and port."""
-        self.server = start(self.server.data_dir, listen=("--grpc", self.address, "--http", "off"))
+        self.server = start(self.server.data_dir, listen=("--grpc", self.address, "--http", "off"), PROVIDER_KEY="none")
 
     def ensure_running(self) -> None:
         """Start it where a scenario left it killed."""
@@ -56,7 +74,10 @@ def places(folder: Path) -> Iterator[Place]:
         silent = held.enter_context(socket.create_server(("127.0.0.1", 0)))
         dead = held.enter_context(socket.socket())
         dead.bind(("127.0.0.1", 0))  # bound, so that nobody else takes it, but not listening
-        place = Place(start(folder / "data"), _address(dead), _address(silent))
+        settings = SETTINGS.format(provider=held.enter_context(providing()), dead=_address(dead), models=list(MODELS))
+        place = Place(
+            start(configured(folder / "data", settings), PROVIDER_KEY="none"), _address(dead), _address(silent)
+        )
         held.callback(lambda: end(place.server.process))
         yield place
 
