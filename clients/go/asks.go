@@ -3,6 +3,7 @@ package askd
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -33,7 +34,7 @@ func (c *Client) AskAndWait(ctx context.Context, request *askdv1.AskRequest) (*a
 	request = c.completed(request).(*askdv1.AskRequest)
 	ask, err := c.Ask(ctx, request)
 	if err == nil {
-		ask, err = c.waitFrom(ctx, ask, forever)
+		ask, err = c.waitUntil(ctx, ask, time.Now().Add(forever))
 	}
 	if err == nil {
 		return answered(ask)
@@ -62,7 +63,8 @@ func (c *Client) withdraw(ctx context.Context, request *askdv1.AskRequest) error
 func answered(ask *askdv1.AskState) (*askdv1.AskState, error) {
 	switch {
 	case ask.GetStatus() == askdv1.AskStatus_ASK_STATUS_REJECTED:
-		return nil, &Error{Code: CodeAskRejected, Message: "the ask was rejected: " + ask.GetRejectReason(), Ask: ask}
+		why := fmt.Sprintf("the ask was rejected: %q", ask.GetRejectReason())
+		return nil, &Error{Code: CodeAskRejected, Message: why, Ask: ask}
 	case ask.GetCancelReason() == askdv1.CancelReason_CANCEL_REASON_EXPIRED:
 		return nil, &Error{Code: CodeAskExpired, Message: "nobody answered in time", Ask: ask}
 	case ask.GetStatus() == askdv1.AskStatus_ASK_STATUS_CANCELLED:
@@ -86,11 +88,10 @@ func (c *Client) WaitFor(ctx context.Context, askID string, timeout time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	return c.waitFrom(ctx, ask, time.Until(until))
+	return c.waitUntil(ctx, ask, until)
 }
 
-func (c *Client) waitFrom(ctx context.Context, ask *askdv1.AskState, timeout time.Duration) (*askdv1.AskState, error) {
-	until := time.Now().Add(timeout)
+func (c *Client) waitUntil(ctx context.Context, ask *askdv1.AskState, until time.Time) (*askdv1.AskState, error) {
 	for ask.GetStatus() == askdv1.AskStatus_ASK_STATUS_PENDING {
 		left := time.Until(until)
 		if left <= 0 {
