@@ -206,7 +206,7 @@ func TestACancellationWhoseReplyWasLostSucceeds(t *testing.T) {
 	won := map[string]string{"status": "cancelled", "resolved_by": "key:me"}
 	beaten := failing(codes.FailedPrecondition, "ASK_ALREADY_RESOLVED", won)
 	gone := state(1, 2, askdv1.AskStatus_ASK_STATUS_CANCELLED)
-	_, client := script(t, map[string][]any{
+	s, client := script(t, map[string][]any{
 		"CancelAsk": {unavailable, beaten, beaten, unavailable, beaten},
 		"WhoAmI":    {&askdv1.WhoAmIResponse{Principal: "key:me"}, &askdv1.WhoAmIResponse{Principal: "key:other"}},
 		"GetAsk":    {&askdv1.GetAskResponse{Ask: gone}},
@@ -218,6 +218,7 @@ func TestACancellationWhoseReplyWasLostSucceeds(t *testing.T) {
 		_, err = client.Cancel(within(t, time.Minute), "que_1")
 		refused(t, err, askd.CodeAskAlreadyResolved)
 	}
+	equal(t, len(s.requests["WhoAmI"]), 2)
 }
 
 func TestAWaitHasThePatienceOfItsOwnTime(t *testing.T) {
@@ -253,12 +254,13 @@ func TestASnapshotThatBreaksOffIsToldOnce(t *testing.T) {
 	_, client := script(t, map[string][]any{
 		"WatchAsks": {
 			[]any{response(-1, false, event(pending, 1), event(pending, 2)), unavailable},
-			[]any{response(-1, false, event(pending, 2), event(pending, 3)), response(4, true)},
+			[]any{response(-1, false, event(pending, 2), event(pending, 3)), response(4, true), unavailable},
+			[]any{response(5, true, event(asked, 5))},
 		},
 		"GetAsk": {&askdv1.GetAskResponse{Ask: answered}},
 	})
 	take := following(t, client.Watch(within(t, time.Minute), &askdv1.WatchAsksRequest{}))
-	equal(t, take(5), []string{"pending 1", "pending 2", "pending 3", "answered 4", "synced 4"})
+	equal(t, take(6), []string{"pending 1", "pending 2", "pending 3", "answered 4", "synced 4", "asked 5"})
 }
 
 func TestAFilterAlsoHoldsForWhatASnapshotMissed(t *testing.T) {
