@@ -255,12 +255,13 @@ func TestASnapshotThatBreaksOffIsToldOnce(t *testing.T) {
 		"WatchAsks": {
 			[]any{response(-1, false, event(pending, 1), event(pending, 2)), unavailable},
 			[]any{response(-1, false, event(pending, 2), event(pending, 3)), response(4, true), unavailable},
-			[]any{response(5, true, event(asked, 5))},
+			[]any{response(5, true, event(asked, 5)), response(6, false, event(asked, 6))},
 		},
 		"GetAsk": {&askdv1.GetAskResponse{Ask: answered}},
 	})
 	take := following(t, client.Watch(within(t, time.Minute), &askdv1.WatchAsksRequest{}))
-	equal(t, take(6), []string{"pending 1", "pending 2", "pending 3", "answered 4", "synced 4", "asked 5"})
+	equal(t, take(5), []string{"pending 1", "pending 2", "pending 3", "answered 4", "synced 4"})
+	equal(t, take(2), []string{"asked 5", "asked 6"})
 }
 
 func TestAFilterAlsoHoldsForWhatASnapshotMissed(t *testing.T) {
