@@ -50,7 +50,7 @@ clients: gen $(TYPESCRIPT)/node_modules/.package-lock.json ## Generate every lan
 	$(if $(wildcard clients/go/buf.gen.yaml),cd clients/go && buf generate ../..)
 
 test-clients: $(VENV)/.dev ## Hold every language's client to the same scenarios
-	ASKD_CLIENTS=python,typescript,go $(BIN)/pytest -m 'not soak' tests/conformance tests/release
+	ASKD_CLIENTS=python,typescript,go $(BIN)/pytest -m clients tests/conformance tests/release
 
 verify-gen: clients ## Fail where the generated code is not what protos says
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }

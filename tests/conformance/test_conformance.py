@@ -10,7 +10,7 @@ from tests.conformance.places import Place, places
 from tests.conformance.scenarios import Run, Step, scenarios
 
 # Restarting servers takes seconds, and building a driver for the first time a minute or more.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(1200)]
 
 SCENARIOS = dict(scenarios())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
 BUF = Path(sys.executable).with_name("buf")

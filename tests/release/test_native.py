@@ -6,7 +6,7 @@ import pytest
 from tests.conformance.drivers import ROOT, chosen, require
 from tests.processes import PROGRAM, environment
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(1200)]
 
 LIMIT = 800.0  # seconds, building included
 

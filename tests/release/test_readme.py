@@ -21,7 +21,7 @@ from askd.v1 import ask_pb2, key_service_pb2
 from askd.v1 import ask_service_pb2 as rpc
 from askd.v1.ask_service_pb2_grpc import AskServiceStub
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(1200)]
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PRINTED_ADDRESS = "127.0.0.1:50051"
