@@ -1,6 +1,13 @@
 // The driver of this client: what tests/conformance/README.md demands.
 import { createInterface } from "node:readline"
-import { fromJson, toJson, type DescMessage, type JsonObject, type JsonValue, type MessageShape } from "@bufbuild/protobuf"
+import {
+  fromJson,
+  toJson,
+  type DescMessage,
+  type JsonObject,
+  type JsonValue,
+  type MessageShape,
+} from "@bufbuild/protobuf"
 import type { Duration } from "@bufbuild/protobuf/wkt"
 import { Client, RequestError, type AskState, type WatchItem } from "../src/index.js"
 import * as v1 from "../src/v1.js"
@@ -12,7 +19,10 @@ const clients = new Map<string, Client>()
 const watches = new Map<string, AsyncGenerator<WatchItem, never>>()
 
 /** A command whose arguments are a message's and whose value is what `run` returns. */
-function call<D extends DescMessage>(schema: D, run: (client: Client, request: MessageShape<D>) => Promise<JsonValue>): Call {
+function call<D extends DescMessage>(
+  schema: D,
+  run: (client: Client, request: MessageShape<D>) => Promise<JsonValue>,
+): Call {
   return (client, args) => run(client, fromJson(schema, args))
 }
 

@@ -146,13 +146,19 @@ export class Client {
   }
 
   /** One page of asks in creation order, and `nextCursor` for the next or "". `limit` is 1 to 100, absent or 0: 50. */
-  listPage(request: Filter & { limit?: number; cursor?: string } = {}, options?: CallOptions): Promise<ListAsksResponse> {
+  listPage(
+    request: Filter & { limit?: number; cursor?: string } = {},
+    options?: CallOptions,
+  ): Promise<ListAsksResponse> {
     return this.#call(AskService.method.listAsks, request, options)
   }
 
   /** Asks in creation order, at most `limit` (absent: all), read page by page while the loop goes on. */
-  async *list({ limit = Infinity, ...filter }: Filter & { limit?: number } = {}, options?: CallOptions): AsyncGenerator<AskState> {
-    for (let left = limit, cursor = ""; left > 0; ) {
+  async *list(
+    { limit = Infinity, ...filter }: Filter & { limit?: number } = {},
+    options?: CallOptions,
+  ): AsyncGenerator<AskState> {
+    for (let left = limit, cursor = ""; left > 0;) {
       const page = await this.listPage({ ...filter, cursor, limit: Math.min(PAGE, left) }, options)
       yield* page.asks
       if (!page.nextCursor) return

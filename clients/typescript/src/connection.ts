@@ -98,7 +98,12 @@ export class Connection {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
       const call = this.#channel.makeUnaryRequest(
-        path(method), same, same, bytes, this.#metadata, { deadline },
+        path(method),
+        same,
+        same,
+        bytes,
+        this.#metadata,
+        { deadline },
         (error, response) => {
           signal?.removeEventListener("abort", cancel)
           if (signal?.aborted) reject(signal.reason as Error)
@@ -119,7 +124,13 @@ export class Connection {
   ): AsyncGenerator<MessageShape<O>, void, undefined> {
     signal?.throwIfAborted()
     const parse: Parse = (bytes) => fromBinary(method.output, bytes)
-    const call = this.#channel.makeServerStreamRequest(path(method), same, parse, encode(method.input, request), this.#metadata)
+    const call = this.#channel.makeServerStreamRequest(
+      path(method),
+      same,
+      parse,
+      encode(method.input, request),
+      this.#metadata,
+    )
     const cancel = (): void => call.cancel()
     signal?.addEventListener("abort", cancel)
     try {
@@ -168,5 +179,7 @@ function pem(contents: string | Buffer | null): Buffer | null {
 
 function isLoopback(address: string): boolean {
   const host = address.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1")
-  return host === "localhost" || host === "::1" || address.startsWith("unix:") || (isIPv4(host) && host.startsWith("127."))
+  return (
+    host === "localhost" || host === "::1" || address.startsWith("unix:") || (isIPv4(host) && host.startsWith("127."))
+  )
 }

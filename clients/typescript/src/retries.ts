@@ -30,6 +30,8 @@ export class Retries {
     // Anywhere between half and all of it, so that many clients do not return together.
     const pause = (failure.retryAfter ?? 0) + longest * (0.5 + Math.random() / 2)
     if (failure.code !== "unavailable" || performance.now() / 1000 + pause >= this.#until) throw failure
-    await sleep(pause * 1000, undefined, this.signal && { signal: this.signal }).catch(() => this.signal?.throwIfAborted())
+    await sleep(pause * 1000, undefined, this.signal && { signal: this.signal }).catch(() =>
+      this.signal?.throwIfAborted(),
+    )
   }
 }

@@ -3,7 +3,12 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf"
 import type { Connection } from "./connection.js"
 import { RequestError } from "./errors.js"
 import { AskEventSchema, AskEventType, AskStatus, type AskEvent, type AskState } from "./gen/askd/v1/ask_pb.js"
-import { AskService, WatchAsksRequestSchema, type WatchAsksRequest, type WatchAsksResponse } from "./gen/askd/v1/ask_service_pb.js"
+import {
+  AskService,
+  WatchAsksRequestSchema,
+  type WatchAsksRequest,
+  type WatchAsksResponse,
+} from "./gen/askd/v1/ask_service_pb.js"
 import { Retries } from "./retries.js"
 
 const EVENT_OF_STATUS: Partial<Record<AskStatus, AskEventType>> = {

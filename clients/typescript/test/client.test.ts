@@ -12,8 +12,14 @@ const LIMIT = { timeout: 60_000 }
 
 const QUESTION: ChoiceQuestion = {
   type: "choice",
-  prompt: [{ type: "text", text: "Publish?" }, { type: "json", value: { build: [7, null] } }],
-  options: [{ id: "yes", label: "Yes", value: { go: true } }, { id: "no", label: "No", value: null }],
+  prompt: [
+    { type: "text", text: "Publish?" },
+    { type: "json", value: { build: [7, null] } },
+  ],
+  options: [
+    { id: "yes", label: "Yes", value: { go: true } },
+    { id: "no", label: "No", value: null },
+  ],
   allowCustom: true,
 }
 
@@ -30,7 +36,10 @@ function fresh(t: TestContext): Client {
 }
 
 async function code(call: Promise<unknown>): Promise<string> {
-  const error = await call.then(() => undefined, (error: unknown) => error)
+  const error = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
   assert.ok(error instanceof RequestError, String(error))
   return error.code
 }
@@ -49,7 +58,10 @@ test("a refusal tells its code, its field and more", LIMIT, async (t) => {
   const client = fresh(t)
   const blank = { ...QUESTION, title: " " }
   await assert.rejects(client.ask({ sessionId: "s", questions: [QUESTION, blank] }), {
-    name: "RequestError", code: "invalid_arguments", field: "questions[1].title", attempts: 1,
+    name: "RequestError",
+    code: "invalid_arguments",
+    field: "questions[1].title",
+    attempts: 1,
   })
   const { id: askId } = await client.ask({ sessionId: "s", questions: "?" })
   await client.reject({ askId, reason: "no" })
@@ -113,7 +125,10 @@ test("an item's revision resumes another watch after it", LIMIT, async (t) => {
     items.push(item)
     if (item.synced) break
   }
-  assert.deepEqual(items.map(({ revision }) => revision), [undefined, 1n])
+  assert.deepEqual(
+    items.map(({ revision }) => revision),
+    [undefined, 1n],
+  )
   await client.ask({ sessionId: "s", questions: "?" })
   const resumed = client.watch({ afterRevision: items.at(-1)!.revision })
   assert.equal((await resumed.next()).value.event!.revision, 2n)
@@ -124,8 +139,24 @@ test("a server that proves itself is talked to over TLS, and no other", LIMIT, a
   const server = new RealServer()
   const [cert, key] = ["cert.pem", "key.pem"].map((name) => join(server.folder, name)) as [string, string]
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-  execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-    "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" })
+  execFileSync(
+    "openssl",
+    [
+      "req",
+      "-x509",
+      "-newkey",
+      "ec",
+      "-pkeyopt",
+      "ec_paramgen_curve:prime256v1",
+      "-nodes",
+      "-keyout",
+      key,
+      "-out",
+      cert,
+      ...subject,
+    ],
+    { stdio: "ignore" },
+  )
   t.after(() => server.remove())
   await server.start("--tls-cert", cert, "--tls-key", key)
   const address = server.address.replace("127.0.0.1", "localhost")

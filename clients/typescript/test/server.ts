@@ -6,7 +6,14 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { TestContext } from "node:test"
-import { create, fromBinary, toBinary, type DescMethodUnary, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf"
+import {
+  create,
+  fromBinary,
+  toBinary,
+  type DescMethodUnary,
+  type MessageInitShape,
+  type MessageShape,
+} from "@bufbuild/protobuf"
 import { anyPack } from "@bufbuild/protobuf/wkt"
 import * as grpc from "@grpc/grpc-js"
 import { Client, type ClientOptions } from "../src/index.js"
@@ -71,7 +78,9 @@ export class Refusal extends Error {
   }
 
   get metadata(): grpc.Metadata {
-    const details = [anyPack(ErrorInfoSchema, create(ErrorInfoSchema, { reason: this.reason, domain: "askd", metadata: this.said }))]
+    const details = [
+      anyPack(ErrorInfoSchema, create(ErrorInfoSchema, { reason: this.reason, domain: "askd", metadata: this.said })),
+    ]
     if (this.retryAfter !== undefined) {
       const retryDelay = { seconds: 0n, nanos: this.retryAfter * 1e9 }
       details.push(anyPack(RetryInfoSchema, create(RetryInfoSchema, { retryDelay })))
@@ -100,8 +109,12 @@ const same = (bytes: Buffer): Buffer => bytes
 export function played<M extends DescMethodUnary>(method: M, play: Played<M>) {
   const definition: grpc.MethodDefinition<Buffer, Buffer> = {
     path: `/${method.parent.typeName}/${method.name}`,
-    requestStream: false, responseStream: false,
-    requestSerialize: same, requestDeserialize: same, responseSerialize: same, responseDeserialize: same,
+    requestStream: false,
+    responseStream: false,
+    requestSerialize: same,
+    requestDeserialize: same,
+    responseSerialize: same,
+    responseDeserialize: same,
   }
   const handler: grpc.handleUnaryCall<Buffer, Buffer> = (call, done) => {
     try {
