@@ -61,7 +61,8 @@ clients-go: $(VENV)/.dev
 	cd clients/go && buf generate ../..
 
 test-clients: $(VENV)/.dev ## Hold every language's client to the same scenarios
-	ASKD_CLIENTS=python,typescript,go $(BIN)/pytest -m clients tests/conformance tests/release
+	@$(call with,npm,typescript)
+	ASKD_CLIENTS=python,typescript,go $(BIN)/pytest -m clients -n 2 --dist loadscope tests/conformance tests/release
 
 verify-gen: clients ## Fail where the generated code is not what protos says
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || { git status --short -- $(GENERATED); exit 1; }
@@ -70,8 +71,12 @@ $(TYPESCRIPT)/node_modules/.package-lock.json: $(TYPESCRIPT)/package.json $(TYPE
 	cd $(TYPESCRIPT) && npm ci --ignore-scripts --no-audit --no-fund --prefer-offline
 	@touch $@
 
-typescript: $(TYPESCRIPT)/node_modules/.package-lock.json ## Build the TypeScript client
+typescript: $(TYPESCRIPT)/dist/.built ## Build the TypeScript client
+
+$(TYPESCRIPT)/dist/.built: $(TYPESCRIPT)/node_modules/.package-lock.json $(TYPESCRIPT)/tsconfig.json \
+  $(shell find $(TYPESCRIPT)/src $(TYPESCRIPT)/test $(TYPESCRIPT)/conformance -name '*.ts')
 	cd $(TYPESCRIPT) && npm run --silent build
+	@touch $@
 
 lint: $(VENV)/.dev ## Check style and the protos
 	ruff check . && ruff format --check . && buf lint && buf format --diff --exit-code
