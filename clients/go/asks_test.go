@@ -24,7 +24,7 @@ func TestAnAskIsAnsweredOnceAndTheWinnerIsNamed(t *testing.T) {
 	ctx, s := within(t, time.Minute), shared(t)
 	asker, _ := s.as(ctx, t, askdv1.Role_ROLE_ASKER)
 	answerer, name := s.as(ctx, t, askdv1.Role_ROLE_ANSWERER)
-	question := askd.Choice("Publish?", askd.Choose("yes", "Publish", true), askd.Choose("no", "Discard", 0.5))
+	question := askd.Choice("Publish?", askd.Option("yes", "Publish", true), askd.Option("no", "Discard", 0.5))
 	question.GetChoice().AllowNotes = true
 	asked, err := asker.Ask(ctx, &askdv1.AskRequest{SessionId: "s", Questions: []*askdv1.Question{question}})
 	check(t, err)

@@ -51,45 +51,45 @@ type settings struct {
 	options []grpc.DialOption
 }
 
-// An Option is a setting of [NewClient].
-type Option func(*settings)
+// A Setting is one of those that [NewClient] takes.
+type Setting func(*settings)
 
 // WithKey sends a credential, an API key or a user's token, with every call.
-func WithKey(key string) Option { return func(s *settings) { s.key = key } }
+func WithKey(key string) Setting { return func(s *settings) { s.key = key } }
 
 // WithWorkspace names the workspace of every request that names none. Without it the server chooses: the one workspace
 // that the credential's grants name, or "default".
-func WithWorkspace(workspace string) Option {
+func WithWorkspace(workspace string) Setting {
 	return func(s *settings) { s.client.workspace = workspace }
 }
 
 // WithTimeout limits the calls whose context has no deadline, instead of [DefaultTimeout]. It does not limit watches,
 // nor waiting for an answer.
-func WithTimeout(timeout time.Duration) Option {
+func WithTimeout(timeout time.Duration) Setting {
 	return func(s *settings) { s.client.timeout = timeout }
 }
 
 // WithPatience limits for how long a call is tried again while the server is unavailable; 0 tries once. Without it that
 // is the timeout's time.
-func WithPatience(patience time.Duration) Option {
+func WithPatience(patience time.Duration) Setting {
 	return func(s *settings) { s.client.patience = patience }
 }
 
 // WithTLS encrypts the connection. The configuration's RootCAs are whom to trust (nil: the system's) and its Certificates
 // what to show to a server that demands one. Without it the connection is plain text.
-func WithTLS(config *tls.Config) Option { return func(s *settings) { s.tls = config } }
+func WithTLS(config *tls.Config) Setting { return func(s *settings) { s.tls = config } }
 
 // WithDialOptions passes further options to gRPC, such as a service config that balances load.
-func WithDialOptions(options ...grpc.DialOption) Option {
+func WithDialOptions(options ...grpc.DialOption) Setting {
 	return func(s *settings) { s.options = append(s.options, options...) }
 }
 
 // NewClient makes a client of the server at an address, HOST:PORT or any other target of gRPC. It connects when it is
 // first used. [Client.Close] closes it.
-func NewClient(address string, options ...Option) (*Client, error) {
+func NewClient(address string, given ...Setting) (*Client, error) {
 	s := settings{client: Client{timeout: DefaultTimeout, patience: -1}}
-	for _, option := range options {
-		option(&s)
+	for _, setting := range given {
+		setting(&s)
 	}
 	if strings.ContainsFunc(s.key, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return nil, errors.New("askd: the key holds characters that no credential has")

@@ -22,9 +22,9 @@ func Choice(prompt string, options ...*askdv1.ChoiceOption) *askdv1.Question {
 	return question
 }
 
-// Choose is an option of a choice: what an answer names it by, what the person reads, and what the asker gets back when
+// Option is an option of a choice: what an answer names it by, what the person reads, and what the asker gets back when
 // it is selected. Any other JSON is set as its Value.
-func Choose[Value bool | float64 | int | string](id, label string, value Value) *askdv1.ChoiceOption {
+func Option[Value bool | float64 | int | string](id, label string, value Value) *askdv1.ChoiceOption {
 	return &askdv1.ChoiceOption{Id: id, Label: label, Value: jsonOf(value)}
 }
 

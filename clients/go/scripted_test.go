@@ -32,7 +32,7 @@ type scripted struct {
 type hang struct{}
 
 // script starts a server and returns it with a client.
-func script(t *testing.T, steps map[string][]any, options ...askd.Option) (*scripted, *askd.Client) {
+func script(t *testing.T, steps map[string][]any, options ...askd.Setting) (*scripted, *askd.Client) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(t, err)

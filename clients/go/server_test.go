@@ -126,11 +126,11 @@ func (s *server) drain() error {
 }
 
 // client is a client with the admin credential and a workspace of the test's own.
-func (s *server) client(t *testing.T, options ...askd.Option) *askd.Client {
+func (s *server) client(t *testing.T, options ...askd.Setting) *askd.Client {
 	t.Helper()
 	key, err := os.ReadFile(filepath.Join(s.folder, "admin.key"))
 	check(t, err)
-	given := []askd.Option{askd.WithKey(strings.TrimSpace(string(key))), askd.WithWorkspace(t.Name())}
+	given := []askd.Setting{askd.WithKey(strings.TrimSpace(string(key))), askd.WithWorkspace(t.Name())}
 	return newClient(t, s.address, append(given, options...)...)
 }
 
@@ -143,7 +143,7 @@ func (s *server) as(ctx context.Context, t *testing.T, role askdv1.Role) (*askd.
 	return newClient(t, s.address, askd.WithKey(made.GetSecret())), "key:" + made.GetKey().GetId()
 }
 
-func newClient(t *testing.T, address string, options ...askd.Option) *askd.Client {
+func newClient(t *testing.T, address string, options ...askd.Setting) *askd.Client {
 	t.Helper()
 	client, err := askd.NewClient(address, options...)
 	check(t, err)

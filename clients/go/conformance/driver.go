@@ -105,7 +105,7 @@ func (d *driver) connect(c command) error {
 	if err := json.Unmarshal(c.Args, &args); err != nil {
 		return err
 	}
-	options := []askd.Option{askd.WithKey(args.Key), askd.WithWorkspace(args.Workspace)}
+	options := []askd.Setting{askd.WithKey(args.Key), askd.WithWorkspace(args.Workspace)}
 	if args.Timeout != nil {
 		options = append(options, askd.WithTimeout(seconds(*args.Timeout)))
 	}
