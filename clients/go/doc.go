@@ -11,6 +11,6 @@
 //
 // Messages are those of package askdv1, generated from the contract. The methods of [Client] are what programs use day
 // by day; its fields Asks, Sessions and Keys are the generated clients of every method there is. All of them send the
-// credential, fill in what makes a retry safe, try again while the server is unavailable, and fail with an [*Error]. Which
-// codes a method may fail with is said at the generated method of its name.
+// credential, fill in what makes a retry safe, try again while the server is unavailable, and fail with an [*Error]. The
+// generated method of the same name says with which codes.
 package askd
