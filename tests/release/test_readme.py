@@ -142,3 +142,11 @@ async def test_the_python_client_takes_a_service_config() -> None:
         async with AsyncClient(address, channel_options=options) as client:
             while not all(script.requests for script in scripts):
                 await client.who_am_i()
+
+
+@pytest.mark.parametrize(("language", "kind"), [("typescript", "js"), ("go", "go")])
+def test_a_client_prints_the_same_quick_start(language: str, kind: str) -> None:
+    own = (ROOT / "clients" / language / "README.md").read_text(encoding="utf-8")
+    program = re.search(rf"^```{kind}\n.*?^```$", own, re.MULTILINE | re.DOTALL)
+    assert program is not None
+    assert program[0] in section(SECTIONS[language])
