@@ -146,7 +146,7 @@ func TestAWaitEndsWithItsTimeItsContextOrTheResolution(t *testing.T) {
 }
 
 func TestAWaitOutlivesARestartOfTheServer(t *testing.T) {
-	ctx, s := within(t, 2*time.Minute), serve(t)
+	ctx, s := within(t, 5*time.Minute), serve(t)
 	client := s.client(t)
 	asked := ask(ctx, t, client, "s")
 	waiting := inBackground(func() (*askdv1.AskState, error) { return client.Wait(ctx, asked.GetId()) })
@@ -280,8 +280,8 @@ func TestAnAskWhoseContextEndsIsTakenBack(t *testing.T) {
 }
 
 func TestCallsRaceWithAKillOfTheServerAndHappenOnce(t *testing.T) {
-	ctx, s := within(t, 2*time.Minute), serve(t)
-	client := s.client(t, askd.WithTimeout(90*time.Second))
+	ctx, s := within(t, 5*time.Minute), serve(t)
+	client := s.client(t, askd.WithTimeout(5*time.Minute))
 	const askers, each = 8, 20
 	receipts := make(chan string, askers*each)
 	for asker := range askers {

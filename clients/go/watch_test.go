@@ -109,8 +109,8 @@ func TestAWatchOfNoServerEndsWithPatience(t *testing.T) {
 }
 
 func TestAWatchOutlivesKillsOfTheServerWithoutAGapOrARepeat(t *testing.T) {
-	ctx, s := within(t, 3*time.Minute), serve(t)
-	client := s.client(t, askd.WithTimeout(time.Minute))
+	ctx, s := within(t, 5*time.Minute), serve(t)
+	client := s.client(t, askd.WithTimeout(5*time.Minute))
 	take := following(t, client.Watch(ctx, &askdv1.WatchAsksRequest{}))
 	equal(t, take(1), []string{"synced 0"})
 	const kills, each = 3, 30
