@@ -12,7 +12,7 @@ LIMIT = 800.0  # seconds, building included
 
 SUITES = {
     "typescript": (ROOT, "make typescript && cd clients/typescript && node --test dist/test/*.test.js"),
-    "go": (ROOT / "clients" / "go", "go vet ./... && go test ./..."),
+    "go": (ROOT / "clients" / "go", 'go vet ./... && test -z "$(gofmt -l .)" && go test ./...'),
 }
 
 
