@@ -11,6 +11,7 @@ import typer
 from askd.cli import failures, grants, keys
 from askd.cli.answering import answer
 from askd.cli.asking import ask
+from askd.cli.benching import bench
 from askd.cli.consulting import consult
 from askd.cli.later import register_later
 from askd.cli.reading import get, list_asks, wait
@@ -65,6 +66,7 @@ for _function, _name in (
     (watch, "watch"),
     (validate, "validate"),
     (keys.whoami, "whoami"),
+    (bench, "bench"),
 ):
     app.command(_name, help=_reflowed(_function))(_function)
 app.add_typer(sessions, name="session")
