@@ -1,6 +1,5 @@
 """The client's side of gRPC, one for askd and for the bare server: bytes out, bytes in, the same metadata for both."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +9,7 @@ from typing import Any
 
 import grpc
 
+from askd.cli.timing import repeat
 from bench.plan import Task
 
 Call = Callable[[bytes], Awaitable[bytes]]
@@ -76,19 +76,9 @@ async def connect_both(task: Task) -> AsyncIterator[tuple[Connection, Connection
 
 
 async def calls_per_second(call: Call, requests: Sequence[bytes], seconds: float) -> float:
-    """How many calls complete a second when each request is sent again and again, one call of each at a time."""
-    begin = time.perf_counter()
-    end = begin + seconds
-
-    async def repeat(request: bytes) -> int:
-        count = 0
-        while time.perf_counter() < end:
-            await call(request)
-            count += 1
-        return count
-
-    counts = await asyncio.gather(*map(repeat, requests))
-    return sum(counts) / (time.perf_counter() - begin)
+    """How many calls complete a second when the requests are sent in turn, as many at a time as there are."""
+    count = len(requests)
+    return (await repeat(lambda n: call(requests[n % count]), concurrent=count, seconds=seconds)).rate
 
 
 async def seconds_of(call: Call, request: bytes) -> float:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 
 import uvloop
 
-from bench import cycles, shared, stored, sweeping, throughput, watching
+from bench import answering, cycles, gateway, idle, joining, shared, stored, sweeping, throughput, watching
 from bench.plan import Task
 from bench.series import Series
 
@@ -20,7 +20,11 @@ MEASURES: dict[str, Callable[[Task], Awaitable[list[Series]]]] = {
     "read64": throughput.read,
     "cycle1": cycles.one_at_a_time,
     "cycle16": cycles.many_at_once,
+    "answering": answering.under_load,
     "fanout": watching.fan_out,
+    "gateway": gateway.gets,
+    "idle": idle.idle,
+    "join": joining.joined,
     "memory": watching.memory,
     "patterns": stored.patterns,
     "scale": stored.latencies,

@@ -1,7 +1,7 @@
 """How much is measured, and what the processes of one run tell each other."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, Self
 
 
@@ -27,6 +27,10 @@ class Plan:
     """How many pending asks the session has that ends while others ask and answer."""
     due: int
     """How many asks expire at once while others ask and answer."""
+    idle: int
+    """How many idle waits and watches there are at once."""
+    pending: int
+    """How many pending asks a watcher joins."""
     question: Literal["text", "choice"] = "text"
     """The kind of the 1 KB question."""
 
@@ -37,13 +41,40 @@ class Plan:
         return asdict(self)
 
 
-FULL = Plan(pairs=7, seconds=2.0, rounds=21, calls=20, starts=5, watchers=1000, stored=1_000_000,
-            ended=20_000, due=100_000)  # fmt: skip
-QUICK = Plan(pairs=2, seconds=0.2, rounds=2, calls=5, starts=1, watchers=50, stored=4_000,
-             ended=500, due=500, smoke=True)  # fmt: skip
+FULL = Plan(
+    pairs=7,
+    seconds=2.0,
+    rounds=21,
+    calls=20,
+    starts=5,
+    watchers=1000,
+    stored=1_000_000,
+    idle=10_000,
+    pending=100_000,
+    ended=20_000,
+    due=100_000,
+)
+# The same sizes, fewer pairs: what `--check` compares.
+BRIEF = replace(FULL, pairs=3, seconds=1.0, rounds=9, starts=3)
+QUICK = Plan(
+    pairs=2,
+    seconds=0.2,
+    rounds=2,
+    calls=5,
+    starts=1,
+    watchers=50,
+    stored=4_000,
+    idle=100,
+    pending=2_000,
+    ended=500,
+    due=500,
+    smoke=True,
+)
 # What the small store holds, and one session of either.
 FEW_STORED = 1_000
 SESSION_SIZE = 100
+
+SERVERS = ("base", "askd", "floor")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +85,8 @@ class Endpoint:
     pid: int
     seconds: float
     """From the start of the process to its ready line."""
+    http: str = ""
+    """Where it serves HTTP, if it does."""
     credential: str = ""
     stored: int = 0
 
@@ -68,6 +101,8 @@ class Task:
     askd: Endpoint
     folder: str
     """Where files may be written; on the disk that askd writes to."""
+    floor: Endpoint | None = None
+    """The bare server, where the base is another askd."""
 
     def dump(self) -> str:
         return json.dumps(asdict(self))
@@ -76,5 +111,5 @@ class Task:
     def load(cls, text: str) -> Self:
         fields: dict[str, Any] = json.loads(text)
         plan = Plan(**fields.pop("plan"))
-        base, askd = Endpoint(**fields.pop("base")), Endpoint(**fields.pop("askd"))
-        return cls(plan=plan, base=base, askd=askd, **fields)
+        servers = {name: Endpoint(**server) for name in SERVERS if (server := fields.pop(name))}
+        return cls(plan=plan, **(fields | servers))

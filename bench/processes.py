@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from bench.plan import Endpoint
@@ -46,14 +47,14 @@ def serving(command: Sequence[str], log: Path) -> Iterator[Endpoint]:
         ) as process,
     ):
         try:
-            address = ready_address(process, log)
-            yield Endpoint(address=address, pid=process.pid, seconds=time.perf_counter() - begin)
+            grpc, http = ready_addresses(process, log)
+            yield Endpoint(address=grpc, http=http, pid=process.pid, seconds=time.perf_counter() - begin)
         finally:
             stop(process)
 
 
-def ready_address(process: subprocess.Popen[str], log: Path) -> str:
-    """Where the server listens, read from its ready line."""
+def ready_addresses(process: subprocess.Popen[str], log: Path) -> tuple[str, str]:
+    """Where the server listens, read from its ready line; without HTTP the second is empty."""
     assert process.stdout is not None
     alarm = threading.Timer(START_LIMIT, process.kill)
     alarm.start()
@@ -61,10 +62,10 @@ def ready_address(process: subprocess.Popen[str], log: Path) -> str:
         line = process.stdout.readline()
     finally:
         alarm.cancel()
-    found = re.search(r"\bready grpc=(\S+)", line)
+    found = re.search(r"\bready grpc=(\S+)(?: http=(\S+))?", line)
     if found is None:
         raise BenchError(f"{process.args!r} did not start: {line!r}\n{log.read_text()}")
-    return found[1]
+    return found[1], found[2] or ""
 
 
 def stop(process: subprocess.Popen[str]) -> None:
@@ -80,6 +81,13 @@ def stop(process: subprocess.Popen[str]) -> None:
 def floor(place: Path) -> Iterator[Endpoint]:
     """The bare server of `bench.floors`."""
     with serving([sys.executable, "-m", "bench.floors"], place / "floor.log") as endpoint:
+        yield endpoint
+
+
+@contextmanager
+def hop(place: Path) -> Iterator[Endpoint]:
+    """The bare server of `bench.hop`."""
+    with serving([sys.executable, "-m", "bench.hop"], place / "hop.log") as endpoint:
         yield endpoint
 
 
@@ -104,20 +112,17 @@ def postgres() -> Iterator[str]:
 
 
 @contextmanager
-def askd(place: Path, *, stored: int = 0, database: str = "", key: Path | None = None) -> Iterator[Endpoint]:
+def askd(
+    place: Path, *, stored: int = 0, database: str = "", key: Path | None = None, http: str = "off"
+) -> Iterator[Endpoint]:
     """`askd serve` with its data under `place`, where `stored` asks lie already, or on a database. `key` is the folder
     of the server that made the database's first key, where another did."""
     data = place / "data"
-    command = [PROGRAM, "serve", "--data-dir", str(data), "--grpc", "127.0.0.1:0", "--http", "off"]
+    command = [PROGRAM, "serve", "--data-dir", str(data), "--grpc", "127.0.0.1:0", "--http", http]
     command += ["--database", database] if database else []
     with serving(command, place / "askd.log") as endpoint:
-        yield Endpoint(
-            address=endpoint.address,
-            pid=endpoint.pid,
-            seconds=endpoint.seconds,
-            credential=((key or place) / "data" / "admin.key").read_text().strip(),
-            stored=stored,
-        )
+        credential = ((key or place) / "data" / "admin.key").read_text().strip()
+        yield replace(endpoint, credential=credential, stored=stored)
 
 
 def run_client(task: str, limit: float) -> str:

@@ -1,42 +1,34 @@
-"""Shows figures: a table for people, JSON for machines."""
+"""Shows figures to people: as a table of the terminal's, or as one for a Markdown page."""
 
-import json
-import os
-import platform
-import sqlite3
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from statistics import median
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from bench.plan import Plan
-from bench.series import Bound, Series, describe
-from bench.suite import BOUNDS
+from bench.regressions import Comparison
+from bench.series import Bound, Series
+from bench.targets import BOUNDS
 
-PACKAGES = ("askd", "grpcio", "protobuf", "sqlalchemy", "uvloop")
-FILE_WIDTH = 140  # columns
+FILE_WIDTH = 160  # columns
+COLUMNS = ("measure", "ratio (quartiles)", "target (stretch)", "askd", "against")
+CHECKED = ("measure", "ratio", "recorded (noise)", "")
 METHOD = "A ratio is askd's figure to the other, the median of pairs taken in turns; the spread, their quartiles."
 SMOKE = "A smoke run: it shows that every measure works, its figures mean little."
 
-
-def table(figures: Sequence[Series]) -> Table:
-    columns = ("measure", "ratio", "spread", "target (stretch)", "askd", "against")
-    shown = Table(*columns, box=None, pad_edge=False)
-    for series in figures:
-        shown.add_row(*row(series, BOUNDS.get(series.name)))
-    return shown
+Row = tuple[str, ...]
 
 
-def row(series: Series, bound: Bound | None) -> tuple[str, ...]:
+def rows(figures: Sequence[Series]) -> list[Row]:
+    return [row(series, BOUNDS.get(series.name)) for series in figures]
+
+
+def row(series: Series, bound: Bound | None) -> Row:
     lower, upper = series.spread
     return (
         series.name,
-        f"{series.ratio:.2f}",
-        f"{lower:.2f}–{upper:.2f}",
+        f"{series.ratio:.2f} ({lower:.2f}–{upper:.2f})",
         target(bound, series) if bound else "",
         amount(median(series.askd), series.unit),
         f"{amount(median(series.base), series.unit)}, {series.against}",
@@ -47,7 +39,7 @@ def target(bound: Bound, series: Series) -> str:
     sign = "≥" if bound.side == "at_least" else "≤"
     unit = f" {series.unit}" if bound.absolute else ""
     stretch = f" ({bound.stretch:g})" if bound.stretch is not None else ""
-    return f"{sign} {bound.target:g}{unit}{stretch} {'met' if bound.holds(series) else 'MISSED'}"
+    return f"{sign} {bound.target:g}{unit}{stretch} {bound.verdict(series)}"
 
 
 def amount(figure: float, unit: str) -> str:
@@ -55,24 +47,33 @@ def amount(figure: float, unit: str) -> str:
     return f"{figure:,.{digits}f} {unit}"
 
 
-def show(figures: Sequence[Series], plan: Plan) -> None:
-    # A file has no width of its own to fit the table into.
-    console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH, highlight=False)
-    console.print(table(figures))
+def show(figures: Sequence[Series], *, smoke: bool) -> None:
+    print_table(COLUMNS, rows(figures))
     for series in figures:
         if series.note:
-            console.print(f"{series.name}: {series.note}")
-    console.print(SMOKE if plan.smoke else METHOD)
+            print(f"{series.name}: {series.note}")
+    print(SMOKE if smoke else METHOD)
 
 
-def document(figures: Sequence[Series], plan: Plan) -> str:
-    """The JSON of a run."""
-    content: dict[str, Any] = {
-        "figures": [describe(series, BOUNDS.get(series.name)) for series in figures],
-        "plan": plan.describe(),
-        "versions": {name: version(name) for name in PACKAGES}
-        | {"python": platform.python_version(), "sqlite": sqlite3.sqlite_version},
-        "processors": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
-    return json.dumps(content, indent=2)
+def markdown(figures: Sequence[Series]) -> str:
+    """The same table for BENCHMARKS.md."""
+    lines = [COLUMNS, ("---",) * len(COLUMNS), *rows(figures)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("MISSED", "**missed**")
+
+
+def show_comparisons(comparisons: Sequence[Comparison]) -> None:
+    print_table(CHECKED, [compared(comparison) for comparison in comparisons])
+
+
+def compared(comparison: Comparison) -> Row:
+    fresh, recorded = comparison.fresh, comparison.recorded
+    verdict = "WORSE" if comparison.regressed else ""
+    return fresh.name, f"{fresh.ratio:.2f}", f"{recorded.ratio:.2f} ({comparison.noise:.2f})", verdict
+
+
+def print_table(columns: Row, lines: Sequence[Row]) -> None:
+    shown = Table(*columns, box=None, pad_edge=False)
+    for line in lines:
+        shown.add_row(*line)
+    # A file has no width of its own to fit the table into.
+    Console(width=None if sys.stdout.isatty() else FILE_WIDTH, highlight=False).print(shown)

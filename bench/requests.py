@@ -2,12 +2,14 @@
 
 import json
 
-from askd.v1 import ask_pb2, ask_service_pb2
+from google.protobuf import duration_pb2
+
+from askd.v1 import ask_pb2, ask_service_pb2, session_service_pb2
 
 SERVICE = "/askd.v1.AskService"
-ASK, ANSWER, GET, LIST, WATCH = (
-    f"{SERVICE}/{name}" for name in ("Ask", "AnswerAsk", "GetAsk", "ListAsks", "WatchAsks")
-)
+ASK, WAIT, GET, LIST, WATCH = (f"{SERVICE}/{name}" for name in ("Ask", "WaitAsk", "GetAsk", "ListAsks", "WatchAsks"))
+ANSWER, REJECT, CANCEL = (f"{SERVICE}/{name}" for name in ("AnswerAsk", "RejectAsk", "CancelAsk"))
+END_TURN = "/askd.v1.SessionService/EndTurn"
 WORKSPACE = "bench"
 QUESTION_BYTES = 1024
 SENTENCE = "The migration drops a column that two services still read; shall it run now or after the next release? "
@@ -36,7 +38,11 @@ def add_options(choice: ask_pb2.ChoiceQuestion) -> None:
 
 def ask(kind: str, caller: int, workspace: str = WORKSPACE) -> bytes:
     """An ask of one question in the caller's own session and turn."""
-    session, turn = f"session-{caller}", f"turn-{caller}"
+    return ask_in(kind, f"session-{caller}", f"turn-{caller}", workspace)
+
+
+def ask_in(kind: str, session: str, turn: str = "", workspace: str = WORKSPACE) -> bytes:
+    """An ask in some session; without a turn there is no budget that many of them could use up."""
     request = ask_service_pb2.AskRequest(
         workspace_id=workspace, session_id=session, turn_id=turn, questions=[question(kind)]
     )
@@ -53,6 +59,28 @@ def answer(kind: str, ask_id: str) -> bytes:
     return request.SerializeToString()
 
 
+def wait(ask_id: str) -> bytes:
+    """Longer than any run."""
+    timeout = duration_pb2.Duration(seconds=86400)
+    request = ask_service_pb2.WaitAskRequest(workspace_id=WORKSPACE, ask_id=ask_id, timeout=timeout)
+    return request.SerializeToString()
+
+
+def reject(ask_id: str) -> bytes:
+    return ask_service_pb2.RejectAskRequest(workspace_id=WORKSPACE, ask_id=ask_id).SerializeToString()
+
+
+def cancel(ask_id: str) -> bytes:
+    return ask_service_pb2.CancelAskRequest(workspace_id=WORKSPACE, ask_id=ask_id).SerializeToString()
+
+
+def end_turn(turn: str) -> bytes:
+    request = session_service_pb2.EndTurnRequest(
+        workspace_id=WORKSPACE, session_id="ending", turn_id=turn, outcome=session_service_pb2.TURN_OUTCOME_COMPLETED
+    )
+    return request.SerializeToString()
+
+
 def get(ask_id: str) -> bytes:
     return ask_service_pb2.GetAskRequest(workspace_id=WORKSPACE, ask_id=ask_id).SerializeToString()
 
@@ -65,8 +93,9 @@ def page(limit: int, *, session: str = "", pending: bool = False) -> bytes:
     return request.SerializeToString()
 
 
-def watch(session: str = "") -> bytes:
-    return ask_service_pb2.WatchAsksRequest(workspace_id=WORKSPACE, session_id=session).SerializeToString()
+def watch(session: str = "", after: int | None = None) -> bytes:
+    request = ask_service_pb2.WatchAsksRequest(workspace_id=WORKSPACE, session_id=session, after_revision=after)
+    return request.SerializeToString()
 
 
 def asked_id(response: bytes) -> str:
@@ -77,6 +106,11 @@ def asked_id(response: bytes) -> str:
 def is_synced(response: bytes) -> bool:
     """Whether a response of WatchAsks ends what was past when the watch began."""
     return ask_service_pb2.WatchAsksResponse.FromString(response).synced
+
+
+def revision_of(response: bytes) -> int:
+    """The revision in a response of WatchAsks."""
+    return ask_service_pb2.WatchAsksResponse.FromString(response).revision
 
 
 def count_events(response: bytes) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
-from typing import Any, Literal
+from typing import Literal
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,6 +15,8 @@ class Series:
     against: str
     base: Sequence[float]
     askd: Sequence[float]
+    size: int = 0
+    """How many watchers, streams or stored asks it was measured with, where the figure depends on that."""
     note: str = ""
 
     @property
@@ -34,6 +36,11 @@ class Series:
         lower, _, upper = quantiles(self.ratios, n=4, method="inclusive")
         return lower, upper
 
+    @property
+    def more_is_better(self) -> bool:
+        """Whether it counts work in a time; else it is a time or a size."""
+        return self.unit.endswith("/s")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
@@ -46,8 +53,17 @@ class Bound:
     absolute: bool = False
 
     def holds(self, series: Series) -> bool:
+        return self._reaches(series, self.target)
+
+    def verdict(self, series: Series) -> str:
+        """In a word or two."""
+        if not self.holds(series):
+            return "MISSED"
+        return "stretch met" if self.stretch is not None and self._reaches(series, self.stretch) else "met"
+
+    def _reaches(self, series: Series, limit: float) -> bool:
         value = median(series.askd) if self.absolute else series.ratio
-        return value >= self.target if self.side == "at_least" else value <= self.target
+        return value >= limit if self.side == "at_least" else value <= limit
 
 
 def at_least(target: float, stretch: float) -> Bound:
@@ -68,32 +84,6 @@ def join(parts: Iterable[Series]) -> Series:
         against=first.against,
         base=[figure for part in parts for figure in part.base],
         askd=[figure for part in parts for figure in part.askd],
+        size=first.size,
         note=first.note,
     )
-
-
-def describe(series: Series, bound: Bound | None) -> dict[str, Any]:
-    """The series for machines: the ratios first, every figure behind them."""
-    return {
-        "name": series.name,
-        "against": series.against,
-        "ratio": series.ratio,
-        "ratio_quartiles": list(series.spread),
-        "unit": series.unit,
-        "askd_median": median(series.askd),
-        "base_median": median(series.base),
-        "askd": list(series.askd),
-        "base": list(series.base),
-        "note": series.note,
-        "bound": describe_bound(bound, series) if bound else None,
-    }
-
-
-def describe_bound(bound: Bound, series: Series) -> dict[str, Any]:
-    return {
-        "of": "askd_median" if bound.absolute else "ratio",
-        "side": bound.side,
-        "target": bound.target,
-        "stretch": bound.stretch,
-        "met": bound.holds(series),
-    }

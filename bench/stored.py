@@ -8,6 +8,7 @@ from itertools import count
 from ulid import ULID
 
 from bench import requests
+from bench.answering import ask_many
 from bench.client import Call, Connection, connect, connect_both, median_seconds, take_turns
 from bench.plan import FEW_STORED, SESSION_SIZE, Endpoint, Task
 from bench.series import Series
@@ -41,36 +42,71 @@ def pending_session(number: int, stored: int) -> str:
     return session_id(first + number * STRIDE % (stored - first))
 
 
-def ask(task: Task, on: Endpoint) -> Request:
+Make = Callable[[Task, Endpoint, Connection], Awaitable[Request]]
+
+
+async def ask(task: Task, on: Endpoint, connection: Connection) -> Request:
     return partial(requests.ask, task.plan.question)
 
 
-def get(task: Task, on: Endpoint) -> Request:
+async def get(task: Task, on: Endpoint, connection: Connection) -> Request:
     return lambda n: requests.get(ask_id(n * STRIDE % on.stored))
 
 
-def answer(task: Task, on: Endpoint) -> Request:
+async def wait(task: Task, on: Endpoint, connection: Connection) -> Request:
+    """Waits for asks that were answered long ago, which are told at once."""
+    return lambda n: requests.wait(ask_id(n * STRIDE % first_pending(on.stored)))
+
+
+async def answer(task: Task, on: Endpoint, connection: Connection) -> Request:
     """Answers of stored asks, evenly from all that are pending."""
     first = first_pending(on.stored)
     step = (on.stored - first) // ((task.plan.rounds + 1) * task.plan.calls)
     return lambda n: requests.answer(task.plan.question, ask_id(first + n * step))
 
 
-def page(task: Task, on: Endpoint) -> Request:
+async def reject(task: Task, on: Endpoint, connection: Connection) -> Request:
+    """Rejections of new asks: the small store has not enough pending ones for answers and these."""
+    ids = await new_asks(task, connection)
+    return lambda n: requests.reject(ids[n])
+
+
+async def cancel(task: Task, on: Endpoint, connection: Connection) -> Request:
+    ids = await new_asks(task, connection)
+    return lambda n: requests.cancel(ids[n])
+
+
+async def new_asks(task: Task, connection: Connection) -> list[str]:
+    return await ask_many(task, connection, (task.plan.rounds + 1) * task.plan.calls)
+
+
+async def end_turn(task: Task, on: Endpoint, connection: Connection) -> Request:
+    """Ends of turns that asked nothing."""
+    return lambda n: requests.end_turn(f"turn-{n}")
+
+
+async def page(task: Task, on: Endpoint, connection: Connection) -> Request:
     return lambda n: requests.page(PAGE)
 
 
-def page_of_pending(task: Task, on: Endpoint) -> Request:
+async def page_of_pending(task: Task, on: Endpoint, connection: Connection) -> Request:
     """The first page of what is pending, which lies behind all that is answered."""
     return lambda n: requests.page(PAGE, pending=True)
 
 
-def page_of_session(task: Task, on: Endpoint) -> Request:
+async def page_of_session(task: Task, on: Endpoint, connection: Connection) -> Request:
     return lambda n: requests.page(PAGE, session=pending_session(n, on.stored))
 
 
-def watch_of_session(task: Task, on: Endpoint) -> Request:
+async def watch_of_session(task: Task, on: Endpoint, connection: Connection) -> Request:
     return lambda n: requests.watch(pending_session(n, on.stored))
+
+
+async def watch_after(task: Task, on: Endpoint, connection: Connection) -> Request:
+    """Watches that resume so many events before the last."""
+    synced = await snapshot(connection)(requests.watch("none"))
+    last = requests.revision_of(synced) - PAGE
+    return lambda n: requests.watch(after=last)
 
 
 def snapshot(connection: Connection) -> Call:
@@ -87,13 +123,18 @@ def snapshot(connection: Connection) -> Call:
 
 
 # Answers come last, since they change what is pending.
-CALLS: dict[str, tuple[str, Callable[[Task, Endpoint], Request]]] = {
+CALLS: dict[str, tuple[str, Make]] = {
     "scale_ask": (requests.ASK, ask),
     "scale_get": (requests.GET, get),
+    "scale_wait": (requests.WAIT, wait),
     "scale_page": (requests.LIST, page),
     "scale_page_pending": (requests.LIST, page_of_pending),
     "scale_page_session": (requests.LIST, page_of_session),
     "scale_watch_session": (requests.WATCH, watch_of_session),
+    "scale_watch_after": (requests.WATCH, watch_after),
+    "scale_end_turn": (requests.END_TURN, end_turn),
+    "scale_reject": (requests.REJECT, reject),
+    "scale_cancel": (requests.CANCEL, cancel),
     "scale_answer": (requests.ANSWER, answer),
 }
 
@@ -108,15 +149,15 @@ async def patterns(task: Task) -> list[Series]:
 
 
 async def latencies(task: Task) -> list[Series]:
-    """The median latency of every call of `CALLS`, and the start of either server on its store."""
-    series = [start(task)]
+    """The median latency of every call of `CALLS`."""
+    series: list[Series] = []
     async with connect_both(task) as (base, ours):
         await check_alike(base, ours)
         for name, (path, make) in CALLS.items():
-            few = slices(task, base, path, make(task, task.base))
-            many = slices(task, ours, path, make(task, task.askd))
+            few = slices(task, base, path, await make(task, task.base, base))
+            many = slices(task, ours, path, await make(task, task.askd, ours))
             figures = await take_turns(task.plan.rounds, few, many)
-            series.append(against_few(task, name, "ms", *figures))
+            series.append(against_few(task, name, *figures))
     return series
 
 
@@ -127,13 +168,9 @@ async def check_alike(base: Connection, ours: Connection) -> None:
         assert 0.9 < many / few < 1.1, f"the pages of the two stores have {few} and {many} bytes"
 
 
-def start(task: Task) -> Series:
-    return against_few(task, "scale_start", "s", [task.base.seconds], [task.askd.seconds])
-
-
-def against_few(task: Task, name: str, unit: str, few: list[float], many: list[float]) -> Series:
+def against_few(task: Task, name: str, few: list[float], many: list[float]) -> Series:
     against = f"{FEW_STORED:,} instead of {task.askd.stored:,} stored"
-    return Series(name=name, unit=unit, against=against, base=few, askd=many)
+    return Series(name=name, unit="ms", against=against, base=few, askd=many, size=task.askd.stored)
 
 
 def slices(task: Task, connection: Connection, path: str, request: Request) -> Callable[[], Awaitable[float]]:

@@ -8,37 +8,16 @@ from pathlib import Path
 
 from bench import processes, seed, sweeping
 from bench.plan import FEW_STORED, Endpoint, Plan, Task
-from bench.series import Bound, Series, at_least, at_most, join
+from bench.series import Series, join
 
 CLIENT_LIMIT = 1800.0  # seconds; a client that takes longer hangs
 
-BOUNDS: dict[str, Bound] = {
-    "ask64": at_least(0.55, 0.65),
-    "get64": at_least(0.60, 0.85),
-    "page64": at_least(0.60, 0.85),
-    "page64_session": at_least(0.60, 0.85),
-    "cycle1": at_most(1.6, 1.3),
-    "cycle16": at_least(0.27, 0.40),
-    "fanout": at_least(3, 10),
-    "fanout_last": at_most(1.1, 1.0),
-    "watchers_memory": at_most(50, absolute=True),
-    "scale_start": at_most(2, 1, absolute=True),
-    "scale_ask": at_most(1.3, 1.2),
-    "scale_get": at_most(1.3, 1.2),
-    "scale_page": at_most(1.3, 1.2),
-    "scale_page_pending": at_most(1.3, 1.2),
-    "scale_page_session": at_most(1.3, 1.2),
-    "scale_watch_session": at_most(1.3, 1.2),
-    "scale_answer": at_most(1.3, 1.2),
-    "across": at_most(20, absolute=True),
-    "end_session": at_most(2),
-    "expire": at_most(2),
-}
 
-
-def measured(name: str, plan: Plan, place: Path, base: Endpoint, askd: Endpoint) -> list[Series]:
+def measured(
+    name: str, plan: Plan, place: Path, base: Endpoint, askd: Endpoint, floor: Endpoint | None = None
+) -> list[Series]:
     """What the client process finds."""
-    task = Task(measure=name, plan=plan, base=base, askd=askd, folder=str(place))
+    task = Task(measure=name, plan=plan, base=base, askd=askd, folder=str(place), floor=floor)
     return [Series(**series) for series in json.loads(processes.run_client(task.dump(), CLIENT_LIMIT))]
 
 
@@ -65,8 +44,49 @@ def scale(plan: Plan, place: Path) -> list[Series]:
     few, many = place / "few", place / "many"
     fill(plan, few, FEW_STORED)
     fill(plan, many, plan.stored)
+    starts = restarts(plan, few, many)
     with processes.askd(few, stored=FEW_STORED) as base, processes.askd(many, stored=plan.stored) as askd:
-        return measured("scale", plan, place, base, askd)
+        return starts + measured("scale", plan, place, base, askd)
+
+
+def restarts(plan: Plan, few: Path, many: Path) -> list[Series]:
+    """Start to ready on either store, in turns."""
+    series: list[Series] = []
+    for _ in range(plan.starts):
+        with processes.askd(few) as base, processes.askd(many) as askd:
+            series.append(
+                Series(
+                    name="scale_start", unit="s", against=f"{FEW_STORED:,} instead of {plan.stored:,} stored",
+                    base=[base.seconds], askd=[askd.seconds], size=plan.stored,
+                )
+            )  # fmt: skip
+    return [join(series)]
+
+
+def joined(plan: Plan, place: Path) -> list[Series]:
+    """A watcher that joins where much is pending, against one that joins where little is; both servers are askd."""
+    few, many = place / "few", place / "many"
+    stored = 2 * plan.pending  # half of a store is pending
+    fill(plan, few, FEW_STORED)
+    fill(plan, many, stored)
+    with processes.askd(few, stored=FEW_STORED) as base, processes.askd(many, stored=stored) as askd:
+        return measured("join", plan, place, base, askd)
+
+
+def idle(plan: Plan, place: Path) -> list[Series]:
+    """An askd with many idle waits and watches against one without; and against bare streams."""
+    with (
+        processes.floor(place) as floor,
+        processes.askd(place / "quiet") as base,
+        processes.askd(place / "busy") as askd,
+    ):
+        return measured("idle", plan, place, base, askd, floor)
+
+
+def gateway(plan: Plan, place: Path) -> list[Series]:
+    """The gateway against a bare hop from HTTP to gRPC."""
+    with processes.hop(place) as base, processes.askd(place, http="127.0.0.1:0") as askd:
+        return measured("gateway", plan, place, base, askd)
 
 
 def fill(plan: Plan, place: Path, stored: int) -> None:
@@ -116,7 +136,13 @@ MEASURES: dict[str, Callable[[Plan, Path], list[Series]]] = {
     "read64": partial(against_floor, "read64"),
     "cycle16": partial(against_floor, "cycle16"),
     "fanout": partial(against_floor, "fanout"),
+    "answering": partial(against_floor, "answering"),
+    "gateway": gateway,
+    "idle": idle,
+    "join": joined,
     "shared": shared,
     "end_session": end_session,
     "expire": expire,
 }
+# Those of which `--check` makes a habit: the rest takes minutes, and is checked by name.
+CHECKED = ["ask64", "cycle1", "read64", "cycle16", "fanout", "start"]

@@ -9,7 +9,7 @@ from itertools import repeat
 from statistics import median
 
 from bench import floors, requests
-from bench.client import Call, Stream, connect, connect_both, take_turns
+from bench.client import Call, Connection, Stream, connect, connect_both, take_turns
 from bench.plan import Endpoint, Task
 from bench.processes import resident_bytes
 from bench.series import Series
@@ -29,7 +29,9 @@ async def memory(task: Task) -> list[Series]:
     floor = await grown(task.base, credential, floors.WATCH, b"", count)
     askd = await grown(task.askd, credential, requests.WATCH, requests.watch(), count)
     idle = Series(name="idle_memory", unit="MB", against="bare server", base=[floor[0]], askd=[askd[0]])
-    added = Series(name="watchers_memory", unit="MB", against="bare streams", base=[floor[1]], askd=[askd[1]])
+    added = Series(
+        name="watchers_memory", unit="MB", against="bare streams", base=[floor[1]], askd=[askd[1]], size=count
+    )
     return [idle, added]
 
 
@@ -50,14 +52,19 @@ async def streams(
     endpoint: Endpoint, credential: str, path: str, request: bytes, count: int
 ) -> AsyncIterator[list[Stream]]:
     """Open streams whose first message has been read: the bare server's is empty, askd's the end of its snapshot."""
-    async with AsyncExitStack() as stack:
-        opened: list[Stream] = []
-        while len(opened) < count:
-            connection = await stack.enter_async_context(connect(endpoint.address, credential))
-            some = min(STREAMS_A_CONNECTION, count - len(opened))
-            opened += [connection.stream(path, request) for _ in range(some)]
+    async with connections(endpoint, credential, count) as some:
+        opened = [connection.stream(path, request) for connection in some]
         await asyncio.gather(*(stream.read() for stream in opened))
         yield opened
+
+
+@asynccontextmanager
+async def connections(endpoint: Endpoint, credential: str, count: int) -> AsyncIterator[list[Connection]]:
+    """The connection of each of `count` streams; some share one."""
+    async with AsyncExitStack() as stack:
+        needed = range(0, count, STREAMS_A_CONNECTION)
+        opened = [await stack.enter_async_context(connect(endpoint.address, credential)) for _ in needed]
+        yield [opened[number // STREAMS_A_CONNECTION] for number in range(count)]
 
 
 async def fan_out(task: Task) -> list[Series]:
@@ -86,16 +93,19 @@ async def bursts(task: Task, push: Callable[[int], Awaitable[float]], ask: Calla
     floor, askd = await take_turns(task.plan.pairs, pushed, asked)
     against = "bare fan-out of single messages"
     note = f"bursts of {BURST} asks to {watchers} watchers"
-    return Series(name="fanout", unit="events/s", against=against, base=floor, askd=askd, note=note)
+    return Series(name="fanout", unit="events/s", against=against, base=floor, askd=askd, size=watchers, note=note)
 
 
 async def last(task: Task, push: Callable[[int], Awaitable[float]], ask: Callable[[int], Awaitable[float]]) -> Series:
     async def slice_of(send: Callable[[int], Awaitable[float]]) -> float:
         return median([await send(1) for _ in range(LAST_SAMPLES)]) * 1e3
 
+    watchers = task.plan.watchers
     floor, askd = await take_turns(task.plan.pairs, partial(slice_of, push), partial(slice_of, ask))
-    note = f"from the call to the last of {task.plan.watchers} watchers; askd's time holds its commit"
-    return Series(name="fanout_last", unit="ms", against="bare fan-out", base=floor, askd=askd, note=note)
+    note = f"from the call to the last of {watchers} watchers; askd's time holds its commit"
+    return Series(
+        name="fanout_last", unit="ms", against="bare fan-out", base=floor, askd=askd, size=watchers, note=note
+    )
 
 
 async def delivered(call: Call, body: bytes, to: Sequence[Stream], count: Counter, events: int) -> float:

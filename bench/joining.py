@@ -1,0 +1,97 @@
+"""A new watcher of a workspace where much is pending: how soon it hears, and what others notice of it."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from statistics import median
+
+from askd.cli.timing import Timing, repeat
+from bench import requests
+from bench.client import Connection, connect, connect_both, take_turns
+from bench.companion import Background, Commands, Companion, companion
+from bench.plan import Task
+from bench.series import Series
+from bench.stored import PAGE, STRIDE, ask_id
+
+JOINS = 5  # in one slice
+CALLS = ("join_ask", "join_get", "join_page")
+AGAINST = "the same while nobody joins"
+
+
+async def joined(task: Task) -> list[Series]:
+    """The time to a watcher's first response; then calls one at a time, without and with a watcher in another process
+    that takes the whole snapshot again and again."""
+    few, size = task.base.stored // 2, task.askd.stored // 2
+    async with connect_both(task) as (base, ours), companion(task, "joining.joining") as watcher:
+        firsts = await take_turns(task.plan.rounds, partial(first_response, base), partial(first_response, ours))
+        against = f"{few:,} pending instead of {size:,}"
+        first = Series(name="join_first", unit="ms", against=against, base=firsts[0], askd=firsts[1], size=size)
+        return [first, *await disturbed(task, ours, watcher, size)]
+
+
+async def first_response(connection: Connection) -> float:
+    """The median milliseconds from opening a watch to its first response, of watches that leave then."""
+    took = []
+    for _ in range(JOINS):
+        begin = time.perf_counter()
+        stream = connection.stream(requests.WATCH, requests.watch())
+        await stream.read()
+        took.append(time.perf_counter() - begin)
+        stream.cancel()
+    return median(took) * 1e3
+
+
+async def disturbed(task: Task, ours: Connection, watcher: Companion, size: int) -> list[Series]:
+    """Each kind of call by its median, and all of them by their 99th percentile."""
+    alone: list[Timing] = []
+    beside: list[Timing] = []
+    snapshots: list[float] = []
+    for _ in range(task.plan.pairs):
+        alone.append(await mixed(task, ours))
+        await watcher.do("start")
+        beside.append(await mixed(task, ours))
+        snapshots += (await watcher.do("stop"))["results"]
+    note = f"the watcher has its whole snapshot after {median(snapshots):.1f} s meanwhile"
+    worst = [[timing.p99 * 1e3 for timing in timings] for timings in (alone, beside)]
+    kinds = [[medians(timings, kind) for timings in (alone, beside)] for kind in range(len(CALLS))]
+    return [
+        Series(name=name, unit="ms", against=AGAINST, base=quiet, askd=busy, size=size, note=note)
+        for name, (quiet, busy), note in zip(
+            (*CALLS, "join_worst"), (*kinds, worst), ("",) * len(CALLS) + (note,), strict=True
+        )
+    ]
+
+
+def medians(timings: list[Timing], kind: int) -> list[float]:
+    """Of one kind of call. The calls were made in turns, one at a time."""
+    return [median(timing.latencies[kind :: len(CALLS)]) * 1e3 for timing in timings]
+
+
+async def mixed(task: Task, ours: Connection) -> Timing:
+    """Asks, gets and pages in turns, one at a time, for a slice."""
+    ask, get, page = ours.unary(requests.ASK), ours.unary(requests.GET), ours.unary(requests.LIST)
+    stored = task.askd.stored
+    body, first_page = requests.ask_in(task.plan.question, "session"), requests.page(PAGE, pending=True)
+    calls = (
+        lambda n: ask(body),
+        lambda n: get(requests.get(ask_id(n * STRIDE % stored))),
+        lambda n: page(first_page),
+    )
+    return await repeat(lambda n: calls[n % len(calls)](n), concurrent=1, seconds=task.plan.seconds)
+
+
+@asynccontextmanager
+async def joining(task: Task) -> AsyncIterator[Commands]:
+    """The companion that joins; it tells how long each whole snapshot took."""
+    async with connect(task.askd.address, task.askd.credential) as askd:
+
+        async def join(_: int) -> float:
+            begin = time.perf_counter()
+            stream = askd.stream(requests.WATCH, requests.watch())
+            while not requests.is_synced(await stream.read()):
+                pass
+            stream.cancel()
+            return time.perf_counter() - begin
+
+        yield Background(join, 1).commands()
