@@ -12,7 +12,7 @@ export PATH := $(abspath $(BIN)):$(PATH)
 # Where images set it, every process that a test starts would compile askd again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help serve test soak bench gen clients clients-typescript clients-go verify-gen typescript test-clients
+.PHONY: help serve test soak bench bench-check gen clients clients-typescript clients-go verify-gen typescript test-clients
 .PHONY: release-baseline breaking lint fmt types check clean
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -35,8 +35,11 @@ test: $(VENV)/.dev ## Run the test suite
 soak: $(VENV)/.dev ## Run the long chaos tests
 	$(BIN)/pytest -m soak --timeout 1800
 
-bench: $(VENV)/.dev ## Measure against bare gRPC on this machine
-	$(BIN)/python -m bench
+bench: $(VENV)/.dev ## Measure against bare gRPC on this machine; ARGS="--help" tells what
+	$(BIN)/python -m bench $(ARGS)
+
+bench-check: $(VENV)/.dev ## Fail where a ratio is worse than the recorded one, beyond its noise
+	$(BIN)/python -m bench --check $(ARGS)
 
 gen: $(VENV)/.dev ## Generate src/askd/v1 from protos
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=src --grpc_python_out=src \

@@ -63,12 +63,12 @@ def run(names: Sequence[str], plan: Plan, parent: str | None) -> tuple[dict[str,
     failed: list[str] = []
     for name in names:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        try:
-            with processes.folder(parent) as place:
+        with processes.folder(parent) as place:
+            try:
                 figures[name] = MEASURES[name](plan, place)
-        except processes.BenchError as error:
-            print(error, file=sys.stderr)
-            failed.append(name)
+            except processes.BenchError as error:
+                print(error, *processes.logs(place), sep="\n", file=sys.stderr)
+                failed.append(name)
     return figures, failed
 
 

@@ -24,6 +24,13 @@ ECHO, WATCH, PUSH, PUSH_LATER = (f"/{SERVICE}/{name}" for name in ("Echo", "Watc
 LATER = 0.001  # seconds; long enough for the reply of PushLater to be out
 STAMP_BYTES = 8
 
+# Calls beyond a thousand that come at once would be cancelled.
+OPTIONS = [
+    ("grpc.so_reuseport", 0),
+    ("grpc.server.max_pending_requests", 100_000),
+    ("grpc.server.max_pending_requests_hard_limit", 100_000),
+]
+
 Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
 
 
@@ -76,7 +83,7 @@ def handlers(floor: Floor) -> grpc.GenericRpcHandler:
 
 
 async def serve() -> None:
-    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    server = grpc.aio.server(options=OPTIONS)
     server.add_generic_rpc_handlers([handlers(Floor())])
     port = server.add_insecure_port("127.0.0.1:0")
     ended = asyncio.Event()

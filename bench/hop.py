@@ -28,7 +28,7 @@ def app(channel: grpc.aio.Channel) -> FastAPI:
 
 
 async def serve() -> None:
-    server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    server = grpc.aio.server(options=floors.OPTIONS)
     server.add_generic_rpc_handlers([handlers(Floor())])
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     await server.start()

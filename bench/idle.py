@@ -64,6 +64,7 @@ class Holder:
         self._stack = stack
         self._half = task.plan.idle // 2
         self._pending: list[str] = []
+        self._bare: list[Stream] = []
         self._watches: list[Stream] = []
         self._waits: list[Awaitable[bytes]] = []
 
@@ -78,7 +79,8 @@ class Holder:
     async def bare(self) -> None:
         assert self._task.floor is not None
         some = await self._connections(self._task.floor, self._task.plan.idle)
-        await asyncio.gather(*(connection.stream(floors.WATCH, b"").read() for connection in some))
+        self._bare = [one.stream(floors.WATCH, b"") for one in some]  # gRPC cancels a call that nobody holds
+        await asyncio.gather(*(stream.read() for stream in self._bare))
 
     async def watch(self) -> None:
         some = await self._connections(self._task.askd, self._half)

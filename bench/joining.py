@@ -1,7 +1,7 @@
 """A new watcher of a workspace where much is pending: how soon it hears, and what others notice of it."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from statistics import median
@@ -53,32 +53,35 @@ async def disturbed(task: Task, ours: Connection, watcher: Companion, size: int)
         beside.append(await mixed(task, ours))
         snapshots += (await watcher.do("stop"))["results"]
     note = f"the watcher has its whole snapshot after {median(snapshots):.1f} s meanwhile"
-    worst = [[timing.p99 * 1e3 for timing in timings] for timings in (alone, beside)]
-    kinds = [[medians(timings, kind) for timings in (alone, beside)] for kind in range(len(CALLS))]
-    return [
-        Series(name=name, unit="ms", against=AGAINST, base=quiet, askd=busy, size=size, note=note)
-        for name, (quiet, busy), note in zip(
-            (*CALLS, "join_worst"), (*kinds, worst), ("",) * len(CALLS) + (note,), strict=True
-        )
-    ]
+
+    def compare(name: str, figure: Callable[[Timing], float], note: str = "") -> Series:
+        quiet, busy = ([figure(timing) * 1e3 for timing in timings] for timings in (alone, beside))
+        return Series(name=name, unit="ms", against=AGAINST, base=quiet, askd=busy, size=size, note=note)
+
+    kinds = [compare(name, partial(median_of, kind)) for kind, name in enumerate(CALLS)]
+    return [*kinds, compare("join_worst", lambda timing: timing.p99, note)]
 
 
-def medians(timings: list[Timing], kind: int) -> list[float]:
+def median_of(kind: int, timing: Timing) -> float:
     """Of one kind of call. The calls were made in turns, one at a time."""
-    return [median(timing.latencies[kind :: len(CALLS)]) * 1e3 for timing in timings]
+    return median(timing.latencies[kind :: len(CALLS)])
 
 
 async def mixed(task: Task, ours: Connection) -> Timing:
     """Asks, gets and pages in turns, one at a time, for a slice."""
-    ask, get, page = ours.unary(requests.ASK), ours.unary(requests.GET), ours.unary(requests.LIST)
-    stored = task.askd.stored
+    ask, get, page = (ours.unary(path) for path in (requests.ASK, requests.GET, requests.LIST))
     body, first_page = requests.ask_in(task.plan.question, "session"), requests.page(PAGE, pending=True)
-    calls = (
-        lambda n: ask(body),
-        lambda n: get(requests.get(ask_id(n * STRIDE % stored))),
-        lambda n: page(first_page),
-    )
-    return await repeat(lambda n: calls[n % len(calls)](n), concurrent=1, seconds=task.plan.seconds)
+
+    def call(number: int) -> Awaitable[bytes]:
+        match number % len(CALLS):
+            case 0:
+                return ask(body)
+            case 1:
+                return get(requests.get(ask_id(number * STRIDE % task.askd.stored)))
+            case _:
+                return page(first_page)
+
+    return await repeat(call, concurrent=1, seconds=task.plan.seconds)
 
 
 @asynccontextmanager

@@ -43,7 +43,7 @@ class Plan:
 
 FULL = Plan(
     pairs=7,
-    seconds=2.0,
+    seconds=1.5,
     rounds=21,
     calls=20,
     starts=5,

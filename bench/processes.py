@@ -30,6 +30,11 @@ def folder(parent: str | None) -> Iterator[Path]:
         yield Path(name)
 
 
+def logs(place: Path) -> list[str]:
+    """What the servers wrote that had their files there."""
+    return [f"{path.name}: {text}" for path in sorted(place.rglob("*.log")) if (text := path.read_text())]
+
+
 def environment() -> dict[str, str]:
     """This process's environment without settings of askd, which would change what is measured."""
     return {name: value for name, value in os.environ.items() if not name.startswith("ASKD_")}
