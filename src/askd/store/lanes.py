@@ -14,10 +14,10 @@ from askd.store.database import refusal
 PATIENCE = 3.0
 ASIDE = 256
 #: Seconds that gathering a batch may take, and making its commands, unless a single one takes longer.
-SPAN = 0.005
+SPAN = 0.010
 #: The size of a batch after which the next is gathered, and turns of the event loop that end this without a command.
-MANY = 4
-TURNS = 10
+MANY = 8
+TURNS = 40
 #: Seconds between looks at the locked workspaces.
 PAUSE = 0.05
 

@@ -12,6 +12,7 @@ from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus, CancelReason
 from askd.domain.limits import PAGE
 from askd.domain.sessions import UNJOINED, Turn
 from askd.store.lists import padded, storable
+from askd.store.pauses import unhurried
 from askd.store.rows import STATUS_CODES, AskRow, fitting, is_row_of, to_ask
 from askd.store.statements import binds, equals, fetch, numbered
 from askd.store.tables import asks, payloads, workspaces
@@ -88,7 +89,7 @@ def load_asks(connection: Connection, ids: Iterable[str]) -> dict[str, Ask]:
 def _whole(connection: Connection, found: Sequence[AskRow], known: Known = None) -> list[Ask]:
     at_hand = {row.id: ask for row in found if known and (ask := known(row.id)) and is_row_of(row, ask)}
     parts = _load_payloads(connection, [row.id for row in found if row.id not in at_hand])
-    return [at_hand.get(row.id) or to_ask(row, parts.get(row.id, {})) for row in found]
+    return [at_hand.get(row.id) or to_ask(row, parts.get(row.id, {})) for row in unhurried(connection, found)]
 
 
 def _load_payloads(connection: Connection, ids: Sequence[str]) -> Mapping[str, dict[int, str]]:
