@@ -2,6 +2,8 @@
 # languages' clients needs Node.js 20+ or Go too.
 PYTHON ?= python3
 VENV := .venv
+# One more than there are processors: tests wait for clocks, disks and processes, too.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')
 BIN := $(VENV)/bin
 PROTOS := $(wildcard protos/askd/v1/*.proto)
 GENERATED := src/askd/v1 clients/typescript/src/gen clients/go/askdv1
@@ -30,7 +32,7 @@ serve: $(VENV)/.serve ## Run the service with the default settings
 	@exec $(BIN)/askd serve
 
 test: $(VENV)/.dev ## Run the test suite
-	PYTHONHASHSEED=0 $(BIN)/pytest -n auto --dist worksteal
+	PYTHONHASHSEED=0 $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 soak: $(VENV)/.dev ## Run the long chaos tests
 	$(BIN)/pytest -m soak --timeout 1800

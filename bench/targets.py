@@ -38,6 +38,7 @@ BOUNDS: dict[str, Bound] = {
     "join_worst": OTHERS,
     "end_session": OTHERS,
     "expire": OTHERS,
+    "http_get16": at_least(0.75, 0.85),
     "answer_p99": at_most(5, 3),
     "scale_start": at_most(2, 1, absolute=True),
     "across": at_most(20, absolute=True),

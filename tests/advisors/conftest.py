@@ -1,6 +1,7 @@
 """What the folder's tests share: among others a server for those that try every wire format."""
 
 from collections.abc import AsyncIterator, Sequence
+from importlib import import_module
 
 import pytest
 import pytest_asyncio
@@ -8,6 +9,13 @@ from tests.advisors.consulting import Advised, advised_over
 from tests.advisors.wires import WIRES, Wire
 
 from askd.advisors import advisor
+
+
+@pytest.fixture(scope="session", autouse=True)
+def providers() -> None:
+    """The providers' packages: importing them takes seconds, which no consultation in a test is to wait for."""
+    for name in ("anthropic", "google", "openai"):
+        import_module(f"pydantic_ai.models.{name}")
 
 
 @pytest.fixture(autouse=True)

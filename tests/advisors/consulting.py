@@ -7,10 +7,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-# Importing these takes seconds, which no test is to wait for.
-import pydantic_ai.models.anthropic
-import pydantic_ai.models.google
-import pydantic_ai.models.openai  # noqa: F401
 from tests.advisors.provider_server import ProviderServer, Step, provider_server
 from tests.advisors.wires import CHAT, Wire
 from tests.clients import LIMIT, Client, Refusal, refusal

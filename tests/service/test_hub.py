@@ -287,6 +287,52 @@ async def test_a_stream_that_ends_wakes_its_sleeper_with_the_error(stream: Strea
         await ring.sleep(stream, W, 60)
 
 
+async def follow(ring: Ring, told: list[list[int]], last: int) -> None:
+    """Take events and sleep again, as a watcher does, until the last."""
+    revision = ring.head
+    while revision < last:
+        revision = max(revision, await ring.sleep(Stream(access()), W, 60.0))
+        if found := taken(ring, revision):
+            told.append(found)
+            revision = found[-1]
+            await asleep()  # sending takes its turns of the event loop, in which further events come
+
+
+async def test_a_crowd_is_told_of_a_burst_in_a_few_responses() -> None:
+    """Each event of a burst once woke every watcher, and no other call came to pass between two."""
+    ring = ring_of()
+    told: list[list[int]] = []
+    crowd = [asyncio.create_task(follow(ring, told, 100)) for _ in range(2 * module.CROWD)]
+    await asleep()
+    for revision in range(1, 101):
+        ring.append(event(revision), LARGE)
+        await asyncio.sleep(0)
+    await asyncio.gather(*crowd)
+    assert len(told) <= 34 * len(crowd)  # one event of three finds them awake, at most
+    assert sum(map(len, told)) == 100 * len(crowd)
+
+
+async def test_a_crowd_that_was_served_is_woken_at_once() -> None:
+    ring = ring_of()
+    for revision in (1, 2):
+        crowd = [sleeping(ring, W) for _ in range(module.CROWD)]
+        await asleep()
+        ring.append(event(revision), LARGE)
+        assert await asyncio.gather(*crowd) == [revision - 1] * len(crowd)
+
+
+async def test_a_crowd_that_is_slow_keeps_nobody_asleep_for_ever() -> None:
+    ring = ring_of()
+    crowd = [sleeping(ring, W) for _ in range(module.CROWD)]
+    await asleep()
+    ring.append(event(1), LARGE)
+    await asyncio.gather(*crowd)  # none of which sleeps again
+    late = sleeping(ring, W)
+    await asleep()
+    ring.append(event(2), LARGE)
+    assert await late == 1
+
+
 async def test_sleepers_leave_nothing_behind() -> None:
     ring = ring_of(event(1))
     woken, timed, gone = sleeping(ring, S), sleeping(ring, R, 0.0), sleeping(ring, W)

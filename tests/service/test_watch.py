@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from tests.conditions import eventually
 from tests.service.services import Service, Watcher, encode
+from tests.store.backends import ONE_DATABASE
 from tests.store.commands import access, answer, create, text_question, withdraw
 from tests.store.databases import Store
 from tests.store.histories import Workload, dice, places, subsets
@@ -485,6 +486,7 @@ async def test_a_watch_that_is_closed_at_a_response_is_over_at_once(service: Ser
     assert not service.hub._rings
 
 
+@ONE_DATABASE
 async def test_ten_thousand_watches_that_come_and_go_leave_nothing(service: Service) -> None:
     await service.do(*(create() for _ in range(3)))
     before = asyncio.all_tasks()

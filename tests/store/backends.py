@@ -155,5 +155,7 @@ class Postgres(Backend):
 
 #: Another database is one more of these, made with its URL.
 BACKENDS: list[Backend] = [Sqlite(), Postgres()]
+#: For what no database has a part in.
+ONE_DATABASE = pytest.mark.parametrize("backend", BACKENDS[:1], indirect=True, ids=lambda backend: backend.name)
 #: For calls that are refused before anything is asked of the database: one shows what every other would.
 BEFORE_THE_DATABASE = pytest.mark.parametrize("server", BACKENDS[:1], indirect=True, ids=lambda backend: backend.name)

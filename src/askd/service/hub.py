@@ -20,6 +20,12 @@ RING_BYTES = 64 * 1024 * 1024
 #: Bytes of events in one batch, unless a single one has more. Leaves room for the fields beside them.
 EVENT_BYTES = PAGE - 1024
 
+#: Watchers who are a crowd, the part of them that sleeps again when it counts as served, and the seconds for each of
+#: them after which it is not waited for.
+CROWD = 50
+MOST = 0.9
+PATIENCE = 0.0005
+
 Encode = Callable[[AskEvent], bytes]
 Sleeper = asyncio.Future[int]
 
@@ -92,6 +98,12 @@ class Ring:
         self._early_bytes = 0
         self._sleepers: defaultdict[str, set[Sleeper]] = defaultdict(set)
         self._last = (-1, Batch())
+        #: The first revisions of which sleepers are yet to be told, by session.
+        self._due: dict[str, int] = {}
+        #: What ends the time in which a crowd is left alone, when that began, and how many are yet to be served.
+        self._serving: asyncio.TimerHandle | None = None
+        self._since = 0.0
+        self._unserved = 0
 
     def begin(self, revision: int) -> None:
         """Say which revision is committed. Events that were published meanwhile know better."""
@@ -149,8 +161,10 @@ class Ring:
             dropped = self._events.popleft()
             self._bytes -= len(dropped.encoded)
             self.start = dropped.revision
-        self._wake(event.session_id, event.revision)
-        self._wake("", event.revision)
+        for concerned in (event.session_id, ""):
+            self._due.setdefault(concerned, event.revision)
+        if self._serving is None:
+            self._wake()
 
     def _skip(self, revision: int) -> None:
         for sleepers in self._sleepers.values():
@@ -193,6 +207,7 @@ class Ring:
         timer = loop.call_later(seconds, self._rise, sleeper)
         sleepers = self._sleepers[query.session_id]
         sleepers.add(sleeper)
+        self._note_served()
         try:
             return await sleeper
         finally:
@@ -217,11 +232,31 @@ class Ring:
         self.start = self.head
         self._last = (-1, Batch())
 
-    def _wake(self, session_id: str, revision: int) -> None:
-        # Whoever still sleeps when an event comes has been concerned by nothing before it.
-        for sleeper in self._sleepers.get(session_id, ()):
-            if not sleeper.done():
-                sleeper.set_result(revision - 1)
+    def _wake(self) -> None:
+        """Wake whom events concern that came since this was done last. A crowd is left alone with the next events while
+        it is being served and, where some came, as long again: else each event of a burst would be sent to all of them
+        before the next can come."""
+        woken = 0
+        for session_id, revision in self._due.items():
+            # Whoever still sleeps when an event comes has been concerned by nothing before it.
+            for sleeper in self._sleepers.get(session_id, ()):
+                if not sleeper.done():
+                    sleeper.set_result(revision - 1)
+                    woken += 1
+        self._due.clear()
+        self._serving = None
+        if woken >= CROWD:
+            loop = asyncio.get_running_loop()
+            self._unserved, self._since = int(woken * MOST), loop.time()
+            self._serving = loop.call_later(woken * PATIENCE, self._wake)
+
+    def _note_served(self) -> None:
+        """Note that somebody sleeps again."""
+        self._unserved -= 1
+        if self._serving is not None and not self._unserved:
+            self._serving.cancel()
+            loop = asyncio.get_running_loop()
+            self._serving = loop.call_later(loop.time() - self._since, self._wake) if self._due else None
 
     def _rise(self, sleeper: Sleeper) -> None:
         if not sleeper.done():

@@ -24,8 +24,8 @@ class AskCache:
         self._bytes = 0
         #: What writes under way may change.
         self._changing: set[str] = set()
-        #: What was dropped since the read under way began; None where there is no such read.
-        self._dropped: set[str] | None = None
+        #: What was dropped since each of the reads under way began.
+        self._dropped: list[set[str]] = []
         self._cleared = 0
 
     def get(self, ask_id: str) -> Ask | None:
@@ -55,16 +55,16 @@ class AskCache:
 
     @contextmanager
     def reading(self) -> Iterator[list[Ask]]:
-        """Takes the asks that a read puts into the list, but for those that may have changed since it began. One read
-        at a time."""
-        cleared, self._dropped = self._cleared, set()
+        """Takes the asks that a read puts into the list, but for those that may have changed since it began."""
+        cleared, dropped = self._cleared, set[str]()
+        self._dropped.append(dropped)
         found: list[Ask] = []
         try:
             yield found
             if cleared == self._cleared:
-                self._put([ask for ask in found if ask.id not in self._dropped | self._changing])
+                self._put([ask for ask in found if ask.id not in dropped | self._changing])
         finally:
-            self._dropped = None
+            self._dropped = [each for each in self._dropped if each is not dropped]
 
     def clear(self) -> None:
         """Drop everything."""
@@ -84,8 +84,8 @@ class AskCache:
     def _drop_all(self, ids: set[str]) -> None:
         for ask_id in ids:
             self._drop(ask_id)
-        if self._dropped is not None:
-            self._dropped |= ids
+        for dropped in self._dropped:
+            dropped |= ids
 
     def _drop(self, ask_id: str) -> None:
         ask = self._asks.pop(ask_id, None)

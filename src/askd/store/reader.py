@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 #: Asks in one query.
 BATCH = 128
+#: The largest page whose asks are kept: people look at small ones again and again, programs take large ones once.
+KEPT = 100
 
 
 class Reader:
@@ -45,8 +47,14 @@ class Reader:
 
     async def page(self, query: AskFilter, after: int, limit: int) -> Page:
         """See load_page()."""
-        known = self._cache.peek if self._cache else None
-        return await self.read(lambda connection: load_page(connection, query, after, limit, known))
+        if self._cache is None:
+            return await self.read(lambda connection: load_page(connection, query, after, limit))
+        known = self._cache.peek
+        with self._cache.reading() as kept:
+            page = await self.read(lambda connection: load_page(connection, query, after, limit, known))
+            if len(page.asks) <= KEPT:
+                kept += [ask for ask in page.asks if known(ask.id) is not ask]
+        return page
 
     async def close(self) -> None:
         """Finish the reads that wait."""
