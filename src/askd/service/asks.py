@@ -22,7 +22,6 @@ from askd.domain.asks import (
 )
 from askd.domain.asks import pending as pending_event
 from askd.domain.errors import AskdError, invalid
-from askd.domain.limits import PAGE_ITEMS
 from askd.domain.principals import Access
 from askd.domain.sessions import Command
 from askd.service.hub import EVENT_BYTES, Batch, Hub, Recorded, Ring, record
@@ -35,6 +34,9 @@ from askd.store.reader import Reader
 from askd.store.writer import Writer
 
 T = TypeVar("T")
+
+#: Asks of a snapshot that are read at once: bounds for how long a thread competes with the event loop.
+SNAPSHOT_ITEMS = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,20 +147,24 @@ class Asks:
         return committed
 
     async def _snapshot(self, stream: Stream, query: AskFilter, revision: int) -> AsyncGenerator[Batch]:
-        after, more = 0, True
+        after, more, clock = 0, True, asyncio.get_running_loop().time
         while more:
+            begun = clock()
             page, events = await self._reader.read(partial(self._read_snapshot, query, revision, after))
+            rest = clock() - begun
             for fitting in _responses(events):
                 yield Batch(events=fitting)
             stream.check()
             more = page.more
             after = page.asks[-1].created_revision if more else after
+            if more:  # whoever joins late leaves half of the server to others
+                await asyncio.sleep(rest)
 
     def _read_snapshot(
         self, query: AskFilter, revision: int, after: int, connection: Connection
     ) -> tuple[Page, list[Recorded]]:
         # Converted here, in the reader's thread or with pauses, so that a long snapshot does not keep the loop busy.
-        page = load_snapshot(connection, query, revision, after, PAGE_ITEMS)
+        page = load_snapshot(connection, query, revision, after, SNAPSHOT_ITEMS)
         return page, [record(pending_event(ask), self._hub.encode) for ask in unhurried(connection, page.asks)]
 
     async def _follow(
