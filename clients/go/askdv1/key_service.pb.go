@@ -539,7 +539,7 @@ func (x *RevokeKeyResponse) GetKey() *ApiKey {
 // The request of GrantRole.
 type GrantRoleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "user:ID" or "key:ID"; at most 256 bytes (invalid_arguments).
+	// "user:ID" or "key:ID"; at most 256 bytes, no control characters (invalid_arguments).
 	Principal string `protobuf:"bytes,1,opt,name=principal,proto3" json:"principal,omitempty"`
 	// The grant to give. Required.
 	Grant         *Grant `protobuf:"bytes,2,opt,name=grant,proto3" json:"grant,omitempty"`
@@ -631,7 +631,7 @@ func (*GrantRoleResponse) Descriptor() ([]byte, []int) {
 // The request of RevokeRole.
 type RevokeRoleRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "user:ID" or "key:ID"; at most 256 bytes (invalid_arguments).
+	// "user:ID" or "key:ID"; at most 256 bytes, no control characters (invalid_arguments).
 	Principal string `protobuf:"bytes,1,opt,name=principal,proto3" json:"principal,omitempty"`
 	// The grant to take. Required.
 	Grant         *Grant `protobuf:"bytes,2,opt,name=grant,proto3" json:"grant,omitempty"`
@@ -723,7 +723,7 @@ func (*RevokeRoleResponse) Descriptor() ([]byte, []int) {
 // The request of ListGrants.
 type ListGrantsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "user:ID" or "key:ID"; at most 256 bytes (invalid_arguments).
+	// "user:ID" or "key:ID"; at most 256 bytes, no control characters (invalid_arguments).
 	Principal     string `protobuf:"bytes,1,opt,name=principal,proto3" json:"principal,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

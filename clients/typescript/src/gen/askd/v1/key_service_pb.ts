@@ -256,7 +256,7 @@ export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE_
  */
 export type GrantRoleRequest = Message<"askd.v1.GrantRoleRequest"> & {
   /**
-   * "user:ID" or "key:ID"; at most 256 bytes (invalid_arguments).
+   * "user:ID" or "key:ID"; at most 256 bytes, no control characters (invalid_arguments).
    *
    * @generated from field: string principal = 1;
    */
@@ -299,7 +299,7 @@ export const GrantRoleResponseSchema: GenMessage<GrantRoleResponse> = /*@__PURE_
  */
 export type RevokeRoleRequest = Message<"askd.v1.RevokeRoleRequest"> & {
   /**
-   * "user:ID" or "key:ID"; at most 256 bytes (invalid_arguments).
+   * "user:ID" or "key:ID"; at most 256 bytes, no control characters (invalid_arguments).
    *
    * @generated from field: string principal = 1;
    */
@@ -342,7 +342,7 @@ export const RevokeRoleResponseSchema: GenMessage<RevokeRoleResponse> = /*@__PUR
  */
 export type ListGrantsRequest = Message<"askd.v1.ListGrantsRequest"> & {
   /**
-   * "user:ID" or "key:ID"; at most 256 bytes (invalid_arguments).
+   * "user:ID" or "key:ID"; at most 256 bytes, no control characters (invalid_arguments).
    *
    * @generated from field: string principal = 1;
    */
