@@ -36,6 +36,7 @@ test: $(VENV)/.dev ## Run the test suite
 
 soak: $(VENV)/.dev ## Run the long chaos tests
 	$(BIN)/pytest -m soak --timeout 1800
+	ASKD_EXAMPLES=20 $(BIN)/pytest --timeout 1800 tests/domain tests/wire tests/advisors tests/gateway/test_translation.py
 
 bench: $(VENV)/.dev ## Measure against bare gRPC on this machine; ARGS="--help" tells what
 	$(BIN)/python -m bench $(ARGS)

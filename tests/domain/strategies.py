@@ -1,5 +1,6 @@
 """Legal JSON, questions and submissions of every shape that the contract allows, within its limits."""
 
+import os
 from typing import Any
 
 from hypothesis import settings
@@ -10,10 +11,13 @@ from askd.domain.limits import JSON_INTEGER
 from askd.domain.questions import ChoiceQuestion, JsonPart, Option, Part, Question, TextPart, TextQuestion, to_json
 from askd.domain.text import is_blank
 
+#: How many times as many examples are tried: `make soak` sets more.
+MORE = float(os.environ.get("ASKD_EXAMPLES", "0.5"))
+
 
 def examples(count: int) -> settings:
     """The same examples in every run, and no clock that a slow machine could fail."""
-    return settings(max_examples=count, derandomize=True, deadline=None, database=None)
+    return settings(max_examples=int(count * MORE), derandomize=True, deadline=None, database=None)
 
 
 # Where JSON encoders disagree: escapes, line separators, the ends of plane 0, combining marks and what lies beyond.
