@@ -130,4 +130,4 @@ def test_an_interrupted_command_ends_quietly(askd: Program, arguments: tuple[str
         child.press(INTERRUPT)
         code, shown = child.end()
     assert code == 130
-    assert shown.splitlines()[1:] == ["^C"]
+    assert shown.splitlines()[1:] in (["^C"], [])  # the terminal's own echo, which the program's end may overtake
