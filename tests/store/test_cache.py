@@ -84,6 +84,20 @@ def test_a_read_that_outlives_the_write_it_began_in_leaves_nothing_old() -> None
     assert cache.get("que_1") is RESOLVED
 
 
+def test_reads_at_the_same_time_each_leave_nothing_old() -> None:
+    cache = AskCache()
+    with cache.reading() as early:
+        with cache.reading() as first:
+            first.append(_ask("que_3"))
+        with cache.changing([COMMAND]) as committed:
+            committed.append(RESOLVED)
+        with cache.reading() as late:
+            late.append(RESOLVED)
+        early.append(PENDING)
+    assert cache.get("que_1") is RESOLVED
+    assert cache.get("que_3") is not None
+
+
 def test_a_read_that_began_before_payloads_were_erased_leaves_nothing() -> None:
     cache = _cached(PENDING)
     with cache.reading() as found:

@@ -9,9 +9,10 @@ from tests.store.commands import answer, create
 from tests.store.databases import Store
 from tests.store.stages import Stage, away
 
-from askd.domain.asks import Ask, AskStatus
+from askd.domain.asks import Ask, AskFilter, AskStatus
 from askd.domain.errors import AskdError, Code
 from askd.store import reader as module
+from askd.store.cache import AskCache
 from askd.store.database import Database
 from askd.store.queries import load_revision
 from askd.store.reader import Reader
@@ -134,3 +135,17 @@ async def test_an_idle_reader_has_no_task(reading: Reading, store: Store) -> Non
     await reading.reader.get((await store.ask(create())).id)
     await asyncio.sleep(0)
     assert asyncio.all_tasks() == before
+
+
+async def test_the_asks_of_a_small_page_are_kept_and_those_of_a_large_one_are_not(
+    database: Database, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks = await store.asks(create(), create())
+    for most, kept in ((1, 0), (2, 2)):
+        monkeypatch.setattr(module, "KEPT", most)
+        cache = AskCache()
+        reader = Reader(database, cache)
+        page = await reader.page(AskFilter(workspace_id="w"), 0, 10)
+        assert [ask.id for ask in page.asks] == [ask.id for ask in asks]
+        assert sum(cache.peek(ask.id) is not None for ask in asks) == kept
+        assert await reader.page(AskFilter(workspace_id="w"), 0, 10) == page
