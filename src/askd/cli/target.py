@@ -131,7 +131,7 @@ def takes_target(command: Callable[..., None]) -> Callable[..., None]:
         target = kind(**{option.name: arguments.pop(option.name) for option in options})
         command(target=target, **arguments)
 
-    call.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+    call.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]  # Typer reads it
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *options)}
     return call
 

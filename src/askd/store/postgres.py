@@ -206,7 +206,7 @@ async def _try_begin(engine: AsyncEngine, begin: str) -> tuple[AsyncConnection, 
     connection = await engine.connect()
     try:
         driver = (await connection.get_raw_connection()).driver_connection
-        await driver.execute(begin, timeout=CONNECT)  # type: ignore[union-attr]
+        await driver.execute(begin, timeout=CONNECT)  # type: ignore[union-attr]  # connected just now
     except BaseException:
         await connection.invalidate()
         await connection.close()

@@ -38,6 +38,7 @@ def fetch(connection: Connection, statement: Executable, values: Mapping[str, An
 
 @lru_cache(1024)
 def _compiled(dialect: Dialect, statement: Executable) -> tuple[str, Sequence[str], Mapping[str, Any]]:
+    # What is executable and no clause cannot be compiled; there are only clauses here.
     compiled = cast("SQLCompiler", statement.compile(dialect=dialect))  # type: ignore[attr-defined]
     given = {name: bind.value for name, bind in compiled.binds.items() if not bind.required}
     return compiled.string, compiled.positiontup or (), given
@@ -58,6 +59,7 @@ def run(connection: Connection, text: str, parameters: Sequence[Any], *, rows: b
 def _fail(connection: Connection, cursor: Any, error: Exception) -> NoReturn:
     """Raise what SQLAlchemy would, without the statement and its parameters, which hold what users wrote."""
     dialect = connection.dialect
+    # It is None only where the pool has the connection back.
     if gone := dialect.is_disconnect(error, connection.connection.dbapi_connection, cursor):  # type: ignore[arg-type]
         connection.invalidate(error)
     raise DBAPIError.instance(
