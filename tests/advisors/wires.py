@@ -1,6 +1,7 @@
 """What providers send and are sent, in the wire format of each."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +15,7 @@ PROMPT_TOKENS, COMPLETION_TOKENS = 312, 88
 
 
 @dataclass(frozen=True)
-class Wire:
+class Wire(ABC):
     """One format. `settings` configure a provider of it, whose address `path` is added to."""
 
     name: str
@@ -29,33 +30,33 @@ class Wire:
         """A response that carries structured output: ADVICE, but for these fields."""
         return self.output(ADVICE | fields)
 
+    @abstractmethod
     def output(self, output: Any) -> Any:
         """A response that carries an output in the place for it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def text(self, text: str, **fields: Any) -> Any:
         """A response that is mere text."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refusal(self) -> Any:
         """A response that says no."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cut_off(self) -> Any:
         """A response that ends where the model had no more tokens."""
-        raise NotImplementedError
 
     def error(self, message: str) -> Any:
         """The body of an error."""
         return {"error": {"type": "some_error", "message": message}}
 
+    @abstractmethod
     def system(self, request: Request) -> str:
         """The instructions of a request."""
-        raise NotImplementedError
 
+    @abstractmethod
     def user(self, request: Request) -> str:
         """The one user message of a request, which has no other message."""
-        raise NotImplementedError
 
     def key(self, request: Request) -> str:
         """The key that a request carries."""

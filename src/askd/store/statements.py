@@ -92,36 +92,30 @@ def numbered(name: str, values: Iterable[Any]) -> dict[str, Any]:
 
 def insert_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows, each with the same columns."""
-    _insert(connection, table, rows, "")
+    _run_all(connection, table, rows, _insert)
 
 
 def insert_missing(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows that are not there yet."""
-    _insert(connection, table, rows, " ON CONFLICT DO NOTHING")
+    _run_all(connection, table, rows, _insert_missing)
 
 
 def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Insert the rows, or set their other columns where the primary key is there."""
-    key = ", ".join(column.name for column in table.primary_key)
-    others = ", ".join(f"{column.name} = excluded.{column.name}" for column in table.c if not column.primary_key)
-    _insert(connection, table, rows, f" ON CONFLICT ({key}) DO UPDATE SET {others}")
+    _run_all(connection, table, rows, _upsert)
 
 
 def update_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Set columns of rows by the table's only key. A column named `added_NAME` is added to the column NAME."""
-    _run_all(connection, table, rows, _update_text)
+    _run_all(connection, table, rows, _update)
 
 
-def _insert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], conflict: str) -> None:
-    _run_all(connection, table, rows, lambda table, names: _insert_text(table, names) + conflict)
+_Names = tuple[str, ...]
+#: What is done with the rows that are given, as text.
+_Use = Callable[[Table, _Names], str]
 
 
-def _run_all(
-    connection: Connection,
-    table: Table,
-    rows: Sequence[Mapping[str, Any]],
-    text: Callable[[Table, Sequence[str]], str],
-) -> None:
+def _run_all(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], use: _Use) -> None:
     """Run a statement for rows: a power of two of them at once, so that there are few statements and each stays
     prepared. The rows that are missing are null, which the statement leaves out."""
     names = tuple(rows[0])
@@ -130,15 +124,30 @@ def _run_all(
         count = power_of_two(len(chunk))
         values = [value for row in chunk for value in row.values()]
         values += [None] * ((count - len(chunk)) * len(names))
-        run(connection, _given(connection.dialect, table, names, count) + text(table, names), tuple(values))
+        run(connection, _text(connection.dialect, table, names, count, use), tuple(values))
 
 
-def _insert_text(table: Table, names: Sequence[str]) -> str:
+@lru_cache(512)
+def _text(dialect: Dialect, table: Table, names: _Names, count: int, use: _Use) -> str:
+    return _given(dialect, table, names, count) + use(table, names)
+
+
+def _insert(table: Table, names: _Names) -> str:
     columns = ", ".join(names)
     return f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM given WHERE {names[0]} IS NOT NULL"  # noqa: S608
 
 
-def _update_text(table: Table, names: Sequence[str]) -> str:
+def _insert_missing(table: Table, names: _Names) -> str:
+    return f"{_insert(table, names)} ON CONFLICT DO NOTHING"
+
+
+def _upsert(table: Table, names: _Names) -> str:
+    key = ", ".join(column.name for column in table.primary_key)
+    others = ", ".join(f"{column.name} = excluded.{column.name}" for column in table.c if not column.primary_key)
+    return f"{_insert(table, names)} ON CONFLICT ({key}) DO UPDATE SET {others}"
+
+
+def _update(table: Table, names: _Names) -> str:
     (key,) = table.primary_key
     changes = ", ".join(
         f"{name} = given.{name}" if name in table.c else f"{added} = {table.name}.{added} + given.{name}"
@@ -149,8 +158,7 @@ def _update_text(table: Table, names: Sequence[str]) -> str:
     return f"UPDATE {table.name} SET {changes} FROM given WHERE {table.name}.{key.name} = given.{key.name}"  # noqa: S608
 
 
-@lru_cache(256)
-def _given(dialect: Dialect, table: Table, names: Sequence[str], count: int) -> str:
+def _given(dialect: Dialect, table: Table, names: _Names, count: int) -> str:
     types = [_column(table, name).type.compile(dialect) for name in names]
     if dialect.paramstyle == "qmark":
         marks = ["?"] * (count * len(types))
