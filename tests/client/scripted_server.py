@@ -2,9 +2,10 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from copy import deepcopy
+from itertools import repeat
 from typing import Any
 
 import grpc
@@ -26,9 +27,16 @@ class Script:
     """
 
     def __init__(self, *steps: Any) -> None:
-        self._steps = iter(steps)
+        self._steps: Iterator[Any] = iter(steps)
         self.requests: list[Any] = []
         self.called = asyncio.Event()
+
+    @classmethod
+    def always(cls, step: Any) -> "Script":
+        """What every call does, however many come: where a channel decides when it tries again."""
+        script = cls()
+        script._steps = repeat(step)
+        return script
 
     async def reply(self, request: Any, context: Any) -> Any:
         """Serve a unary call."""

@@ -196,7 +196,7 @@ async def test_a_list_whose_later_page_fails_breaks_off(caplog: pytest.LogCaptur
 async def test_a_client_that_leaves_a_long_list_ends_it() -> None:
     ask = pb.AskState(id="que_1", questions=[pb.Question(prompt=[pb.ContentPart(text="x" * 100_000)])])
     page = rpc.ListAsksResponse(asks=[ask] * 10, next_cursor="more")
-    endless = Script(*[page] * 10_000)
+    endless = Script.always(page)
     async with serving(ListAsks=endless) as address, gateway_to(address) as gateway:
         async with calling(gateway, bearer("x")) as http, http.stream("GET", QUESTIONS) as response:
             await anext(response.aiter_raw())
