@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from askd.domain.asks import Ask, AskStatus, CancelAsks, CancelReason
+from askd.domain.asks import Ask, AskFilter, AskStatus, CancelAsks, CancelReason
 from askd.domain.principals import Principal, PrincipalKind
 from askd.store import cache as module
 from askd.store.cache import AskCache
+from askd.store.queries import Page
 
 ME = Principal(kind=PrincipalKind.API_KEY, id="key_1")
 
@@ -113,3 +114,73 @@ def test_the_oldest_go_where_there_is_no_room_and_large_ones_never_come(monkeypa
     with cache.reading() as found:
         found += [_ask("que_3"), _ask("que_4", encoded_questions="x" * (module.LARGEST + 1))]
     assert [name for name in ("que_1", "que_2", "que_3", "que_4") if cache.get(name)] == ["que_1", "que_3"]
+
+
+# --- pages ---
+
+KEY = (AskFilter(workspace_id="w"), 0, 10)
+PAGE = Page(asks=[PENDING], more=False)
+OTHER = replace(COMMAND, workspace_id="v")
+
+
+def _with_page() -> AskCache:
+    cache = AskCache()
+    cache.pages.put(cache.pages.of("w"), KEY, PAGE)
+    return cache
+
+
+def test_a_page_is_kept_until_a_write_to_its_workspace_begins() -> None:
+    cache = _with_page()
+    with cache.changing([OTHER]):
+        assert cache.pages.of("w") == {KEY: PAGE}
+    writing = cache.changing([COMMAND])
+    writing.__enter__()
+    assert cache.pages.of("w") == {}
+    writing.__exit__(None, None, None)
+    assert cache.pages.of("w") == {}
+
+
+@pytest.mark.parametrize("begun", ["before", "within"])
+@pytest.mark.parametrize("ended", ["within", "after"])
+def test_a_page_that_was_read_while_a_write_ran_is_seen_by_nobody(begun: str, ended: str) -> None:
+    cache = AskCache()
+    pages = cache.pages.of("w")
+    with cache.changing([COMMAND]):
+        if begun == "within":
+            pages = cache.pages.of("w")
+        if ended == "within":
+            cache.pages.put(pages, KEY, PAGE)
+            assert cache.pages.of("w") == {}
+    if ended == "after":
+        cache.pages.put(pages, KEY, PAGE)
+    assert cache.pages.of("w") == {}
+
+
+def test_one_of_two_writes_that_ends_leaves_the_workspace_out() -> None:
+    cache = AskCache()
+    with cache.changing([COMMAND]):
+        with cache.changing([COMMAND]):
+            pass
+        cache.pages.put(cache.pages.of("w"), KEY, PAGE)
+        assert cache.pages.of("w") == {}
+
+
+def test_clearing_takes_the_pages_and_those_being_read() -> None:
+    cache = _with_page()
+    pages = cache.pages.of("w")
+    cache.clear()
+    cache.pages.put(pages, KEY, PAGE)
+    assert cache.pages.of("w") == {}
+
+
+def test_few_pages_of_few_workspaces_are_kept_and_no_large_ones() -> None:
+    cache = _with_page()
+    large = _ask(encoded_questions="x" * (module.LARGEST_PAGE + 1))
+    cache.pages.put(cache.pages.of("w"), (KEY[0], 1, 10), Page(asks=[large], more=False))
+    assert cache.pages.of("w").keys() == {KEY}
+    for after in range(1000):
+        cache.pages.put(cache.pages.of("w"), (KEY[0], after, 1), PAGE)
+    assert len(cache.pages.of("w")) <= module.PAGES
+    for number in range(module.WORKSPACES):
+        cache.pages.of(str(number))
+    assert cache.pages.of("w") == {}

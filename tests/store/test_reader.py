@@ -149,3 +149,20 @@ async def test_the_asks_of_a_small_page_are_kept_and_those_of_a_large_one_are_no
         assert [ask.id for ask in page.asks] == [ask.id for ask in asks]
         assert sum(cache.peek(ask.id) is not None for ask in asks) == kept
         assert await reader.page(AskFilter(workspace_id="w"), 0, 10) == page
+
+
+async def test_a_page_is_read_once_until_its_workspace_changes(database: Database, store: Store) -> None:
+    stage, cache = Stage(database), AskCache()
+    reader = Reader(stage, cache)
+    (ask,) = await store.asks(create())
+    pages = [await reader.page(AskFilter(workspace_id="w"), 0, 10) for _ in range(3)]
+    assert ([page.asks for page in pages], stage.reads) == ([[ask]] * 3, 1)
+    await reader.page(AskFilter(workspace_id="w"), 0, 9)
+    await reader.page(AskFilter(workspace_id="w", session_id="s"), 0, 10)
+    assert stage.reads == 3
+    with cache.changing([command := create()]):
+        await store.ask(command)
+    assert len((await reader.page(AskFilter(workspace_id="w"), 0, 10)).asks) == 2
+    reader.forget()
+    await reader.page(AskFilter(workspace_id="w"), 0, 10)
+    assert stage.reads == 5

@@ -318,7 +318,7 @@ async def test_commands_that_take_long_to_make_do_not_keep_the_event_loop(writin
 async def test_where_many_commands_come_a_batch_waits_for_those_on_their_way(
     writing: Writing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "SPAN", 10.0)
+    monkeypatch.setattr(lanes, "GATHERING", 10.0)
     await asyncio.gather(*[writing.ask(create()) for _ in range(lanes.MANY)])
     writes = writing.stage.writes
 
@@ -327,8 +327,18 @@ async def test_where_many_commands_come_a_batch_waits_for_those_on_their_way(
             await asyncio.sleep(0)
         return await writing.ask(create())
 
-    await asyncio.gather(*[come(number * (lanes.TURNS - 2)) for number in range(10)])
+    await asyncio.gather(*[come(number * (lanes.TURNS - 2)) for number in range(lanes.MANY)])
     assert writing.stage.writes == writes + 1
+
+
+async def test_a_batch_waits_no_longer_than_until_those_served_last_came_again(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "GATHERING", 1000.0)
+    monkeypatch.setattr(lanes, "TURNS", 1_000_000_000)
+    async with asyncio.timeout(60):
+        for _ in range(3):
+            await asyncio.gather(*[writing.ask(create()) for _ in range(lanes.MANY)])
 
 
 async def test_closing_finishes_what_waits(writing: Writing, store: Store) -> None:

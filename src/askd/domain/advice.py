@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from askd.domain import labels
 from askd.domain.answers import Submission, resolve_all
 from askd.domain.errors import AskdError, Code
 from askd.domain.questions import ChoiceQuestion, Question
+from askd.domain.values import value
 
 #: The fields of a model's output: all of them, and no others.
 FIELDS = ("recommendation", "reasoning", "confidence")
@@ -24,7 +24,7 @@ class Confidence(StrEnum):
     LOW = "low"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TokenUsage:
     """Tokens that a consultation cost."""
 
@@ -40,7 +40,7 @@ class TokenUsage:
         return self.prompt + self.completion
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Consultation:
     """What a model is asked. `note` and `system` are the answerer's words; `refused` says why the model's output before
     could not be used, and is empty at first."""
@@ -51,7 +51,7 @@ class Consultation:
     refused: str = ""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ModelReply:
     """What a model wrote, as yet unchecked, and what that cost."""
 
@@ -59,7 +59,7 @@ class ModelReply:
     usage: TokenUsage
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Advice:
     """Checked advice: a submission for each question, and the same in words, one after the other."""
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from askd.domain import canonical, limits, wire_size
@@ -11,9 +10,10 @@ from askd.domain.errors import AskdError, Code
 from askd.domain.questions import ChoiceQuestion, Option, Question, TextQuestion
 from askd.domain.text import size
 from askd.domain.validation import json_array_size
+from askd.domain.values import value
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ChoiceSubmission:
     """What an answerer sends for a choice question."""
 
@@ -25,7 +25,7 @@ class ChoiceSubmission:
 Submission: TypeAlias = str | ChoiceSubmission
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Selection:
     """One selected option with the value it was declared with."""
 
@@ -33,7 +33,7 @@ class Selection:
     value: Json
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ChoiceAnswer:
     """The answer to a choice question, its selections in declaration order."""
 
@@ -45,7 +45,7 @@ class ChoiceAnswer:
 Answer: TypeAlias = str | ChoiceAnswer
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AnswerSet:
     """The answers of one ask, in order, with their canonical JSON array."""
 

@@ -1,7 +1,7 @@
 """Asks and what may become of them: the state machine (CONTRACT sections 3 and 4)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias, TypeVar
@@ -10,6 +10,7 @@ from askd.domain.answers import Answer, Submission, resolve_all
 from askd.domain.errors import AskdError, Code, not_found
 from askd.domain.principals import Access, Principal, Role
 from askd.domain.questions import Question, QuestionSet
+from askd.domain.values import value
 
 _T = TypeVar("_T")
 
@@ -45,7 +46,7 @@ class EventType(StrEnum):
     CANCELLED = "cancelled"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ToolCall:
     """The tool call that asks."""
 
@@ -53,7 +54,7 @@ class ToolCall:
     call_id: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Ask:
     """An ask as of one revision. Times are UTC microseconds since 1970."""
 
@@ -94,7 +95,7 @@ class Ask:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AskEvent:
     """One change of an ask, or one ask of a snapshot."""
 
@@ -119,7 +120,7 @@ def resolved(ask: Ask) -> AskEvent:
     return AskEvent(type=EventType(ask.status.value), revision=ask.resolved_revision, ask=ask)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AskFilter:
     """Which asks of a workspace a list or a watch is about; empty fields mean all."""
 
@@ -143,7 +144,7 @@ class AskFilter:
 # --- commands ---
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AskDraft:
     """A checked request to ask."""
 
@@ -155,7 +156,7 @@ class AskDraft:
     expires_in: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class CreateAsk:
     """The command to store an ask. `draft` may be what is wrong with it: a known request id is looked at first."""
 
@@ -165,7 +166,7 @@ class CreateAsk:
     draft: AskDraft | AskdError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AnswerWith:
     """Resolve by answering. `answer_id` may be what is wrong with it: the ask's existence is looked at first."""
 
@@ -173,14 +174,14 @@ class AnswerWith:
     submissions: Sequence[Submission] | AskdError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class RejectWith:
     """Resolve by rejecting. `reason` may be what is wrong with it."""
 
     reason: str | AskdError | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Withdraw:
     """Resolve by taking the ask back."""
 
@@ -189,7 +190,7 @@ Resolution: TypeAlias = AnswerWith | RejectWith | Withdraw
 _ROLE = {AnswerWith: Role.ANSWERER, RejectWith: Role.ANSWERER, Withdraw: Role.ASKER}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ResolveAsk:
     """The command to resolve an ask. Session and turn, where given, must be the ask's."""
 
@@ -201,7 +202,7 @@ class ResolveAsk:
     resolution: Resolution
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class CancelAsks:
     """The command to cancel asks of one workspace whose time, turn or session is over; those that are resolved already
     stay as they are."""

@@ -24,7 +24,7 @@ _encode = json.JSONEncoder(
 ).encode
 
 #: The canonical JSON of a text, quotes included.
-encode_text: Callable[[str], str] = _encode
+encode_text: Callable[[str], str] = json.encoder.encode_basestring
 
 
 def encode(value: object) -> str:

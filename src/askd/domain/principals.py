@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from askd.domain.errors import AskdError, Code, invalid
 from askd.domain.text import check_identifier
+from askd.domain.values import value
 
 ALL_WORKSPACES = "*"
 DEFAULT_WORKSPACE = "default"
@@ -19,7 +20,7 @@ class PrincipalKind(StrEnum):
     API_KEY = "key"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Principal:
     """A verified caller. Its text form is `user:ID` or `key:ID`."""
 
@@ -68,7 +69,7 @@ class Grant:
         return self.workspace_id in (ALL_WORKSPACES, workspace_id)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Access:
     """What one caller may do in one workspace in which it holds a grant."""
 
@@ -101,7 +102,7 @@ class Access:
             raise denied(f"needs the role {role}")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Caller:
     """A verified principal and its grants."""
 

@@ -1,20 +1,20 @@
 """Questions and their normalized JSON form (CONTRACT section 2)."""
 
 import json
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from askd.domain.canonical import Json
+from askd.domain.values import value
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TextPart:
     """A part of a prompt that is text."""
 
     text: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class JsonPart:
     """A part of a prompt that is a JSON value."""
 
@@ -24,7 +24,7 @@ class JsonPart:
 Part: TypeAlias = TextPart | JsonPart
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Option:
     """One option of a choice question."""
 
@@ -34,7 +34,7 @@ class Option:
     description: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class TextQuestion:
     """A question whose answer is free text."""
 
@@ -42,7 +42,7 @@ class TextQuestion:
     title: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ChoiceQuestion:
     """A question whose answer is a choice among options."""
 
@@ -57,7 +57,7 @@ class ChoiceQuestion:
 Question: TypeAlias = TextQuestion | ChoiceQuestion
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class QuestionSet:
     """The checked questions of one ask: `encoded` is their canonical JSON array, `encoded_size` its bytes,
     `wire_size` their bytes as a protobuf field."""

@@ -1,6 +1,6 @@
 """Sessions and turns, and what their ends mean for asks (CONTRACT section 4)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -8,6 +8,7 @@ from askd.domain import limits
 from askd.domain.asks import CancelAsks, CancelReason, CreateAsk, ResolveAsk
 from askd.domain.errors import AskdError, Code, invalid
 from askd.domain.principals import Access, Principal
+from askd.domain.values import value
 
 #: How many ids of unjoined asks are told.
 UNJOINED = 1000
@@ -22,7 +23,7 @@ class TurnOutcome(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Session:
     """A session. Times are UTC microseconds since 1970."""
 
@@ -40,7 +41,7 @@ class Session:
         return CancelReason.SESSION_ENDED
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Turn:
     """A turn: what its questions encode to, and how it ended."""
 
@@ -62,7 +63,7 @@ class Turn:
         return CancelReason.INTERRUPTED if self.outcome is TurnOutcome.INTERRUPTED else CancelReason.TURN_ENDED
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class OpenSession:
     """The command to declare a session."""
 
@@ -71,7 +72,7 @@ class OpenSession:
     parent_session_id: str | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class EndSession:
     """The command to end a session."""
 
@@ -79,7 +80,7 @@ class EndSession:
     session_id: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class EndTurn:
     """The command to end a turn."""
 

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from askd.domain.asks import pending as pending_event
 from askd.domain.errors import AskdError, invalid
 from askd.domain.principals import Access
 from askd.domain.sessions import Command
+from askd.domain.values import value
 from askd.service.hub import EVENT_BYTES, Batch, Hub, Recorded, Ring, record
 from askd.service.ids import new_ulid
 from askd.service.streams import Stream, Streams
@@ -39,7 +40,7 @@ T = TypeVar("T")
 SNAPSHOT_ITEMS = 200
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class AskReference:
     """Names an ask. Session and turn, where not empty, must be the ask's."""
 

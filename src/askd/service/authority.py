@@ -5,7 +5,6 @@ import hmac
 import logging
 import random
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Protocol
 
@@ -13,6 +12,7 @@ from sqlalchemy import Connection
 
 from askd.domain.errors import AskdError
 from askd.domain.principals import Caller, Grant, Principal, PrincipalKind, unauthenticated
+from askd.domain.values import value
 from askd.service.streams import Streams
 from askd.store import keys as table
 from askd.store.keys import ApiKey
@@ -41,7 +41,7 @@ class Tokens(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class _Known:
     """What the database said of a principal, and until when that is trusted."""
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from askd.domain import limits
@@ -14,6 +14,7 @@ from askd.domain.errors import AskdError, Code, invalid
 from askd.domain.principals import Access, Role
 from askd.domain.questions import Question
 from askd.domain.text import check_size
+from askd.domain.values import value
 from askd.service.asks import AskReference, Asks
 from askd.service.streams import Streams
 
@@ -58,7 +59,7 @@ class Rates(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ConsultRequest:
     """What a caller wants to be advised on, and by whom. No index: on every question of the ask."""
 

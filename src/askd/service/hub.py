@@ -13,6 +13,7 @@ from itertools import islice
 
 from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus
 from askd.domain.limits import PAGE
+from askd.domain.values import value
 from askd.service.streams import Stream
 
 #: Bytes of events kept for all watched workspaces together; each has an equal share.
@@ -30,7 +31,7 @@ Encode = Callable[[AskEvent], bytes]
 Sleeper = asyncio.Future[int]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Recorded:
     """An event of a ring: converted once for all watchers, with what filters look at."""
 

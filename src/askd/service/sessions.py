@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from askd.domain.principals import Access, Role
 from askd.domain.sessions import EndSession, EndTurn, OpenSession, Session, Turn, TurnOutcome
+from askd.domain.values import value
 from askd.service.sweeper import Sweeper
 from askd.store.batch import Outcome
 from askd.store.queries import load_unjoined
@@ -13,7 +13,7 @@ from askd.store.reader import Reader
 from askd.store.writer import Writer
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class EndedTurn:
     """How a turn ended, and the asks that were left unjoined: the first ids, and how many."""
 

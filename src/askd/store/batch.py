@@ -1,7 +1,6 @@
 """The batch: many commands decided in order and written in one transaction (DESIGN, second idea)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -10,10 +9,11 @@ from askd.domain import sessions as session_rules
 from askd.domain.asks import Ask, AskDraft, AskEvent, CancelAsks, CreateAsk, ResolveAsk
 from askd.domain.errors import AskdError
 from askd.domain.sessions import UNJOINED, Command, EndSession, EndTurn, OpenSession, Session, Turn
+from askd.domain.values import value
 from askd.store.state import State, load, session_of, turn_of, write
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Outcome:
     """What became of a command: the ask where it was about one; the session or turn where it ended one, with the first
     ids of the asks that were left unjoined."""
@@ -23,7 +23,7 @@ class Outcome:
     unjoined: Sequence[str] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Applied:
     """The outcomes of commands, in their order, and the events of what changed, in revision order a workspace."""
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, make_url
@@ -12,6 +11,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from askd.domain.asks import AskEvent
 from askd.domain.errors import unavailable
+from askd.domain.values import value
 
 T = TypeVar("T")
 Transaction = Callable[[Connection], T]
@@ -28,7 +28,7 @@ class LockedError(SQLAlchemyError):
     """Another transaction keeps a row locked for longer than this one waits. Nothing of this one was done."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Hint:
     """A word of a server that it committed changes of a workspace: the newest revision, and asks that it resolved."""
 

@@ -1,19 +1,19 @@
 """Rows of keys and grants."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import Connection, Row, delete, select, update
 
 from askd.domain.principals import Grant, Principal, PrincipalKind, Role
+from askd.domain.values import value
 from askd.store.lists import padded, storable
 from askd.store.statements import insert_missing
 from askd.store.tables import grants, keys
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class ApiKey:
     """An API key as stored. Times are UTC microseconds since 1970."""
 

@@ -13,11 +13,13 @@ from askd.store.database import refusal
 #: Seconds that a command waits for a locked workspace, and commands that may wait for one.
 PATIENCE = 3.0
 ASIDE = 256
-#: Seconds that gathering a batch may take, and making its commands, unless a single one takes longer.
+#: Seconds that making a batch's commands may take, unless a single one takes longer.
 SPAN = 0.010
-#: The size of a batch after which the next is gathered, and turns of the event loop that end this without a command.
+#: The size of a batch after which the next is gathered, turns of the event loop that end this without a command, and
+#: seconds.
 MANY = 8
-TURNS = 40
+TURNS = 100
+GATHERING = 0.020
 #: Seconds between looks at the locked workspaces.
 PAUSE = 0.05
 
@@ -77,8 +79,9 @@ class Lane:
         self.queue: deque[Waiting] = deque()
         self._filled = asyncio.Event()
         self._closed = False
-        #: How many commands were taken last.
+        #: How many commands were taken last, and how many there will be once their callers came again.
         self._taken = 0
+        self._expected = 0
         self._task = asyncio.create_task(self._run(), name=name)
 
     def put(self, waiting: Waiting) -> None:
@@ -110,13 +113,14 @@ class Lane:
 
     async def _gather(self) -> None:
         """Where many commands come, let those arrive that are on their way: a batch costs as much as several commands
-        in it. Over once none came for a while, counted in turns of the event loop, or after SPAN."""
+        in it. Over once the callers that were served last came again, none came for a while, counted in turns of the
+        event loop, or after GATHERING."""
         loop = asyncio.get_running_loop()
-        until, seen = loop.time() + SPAN, 0
-        while seen < len(self.queue) and loop.time() < until:
+        until, seen, quiet = loop.time() + GATHERING, len(self.queue), 0
+        while seen < self._expected and quiet < TURNS and loop.time() < until:
+            await asyncio.sleep(0)
+            quiet = quiet + 1 if len(self.queue) == seen else 0
             seen = len(self.queue)
-            for _ in range(TURNS):
-                await asyncio.sleep(0)
 
     async def close(self) -> None:
         """Finish the commands that wait."""
@@ -131,6 +135,7 @@ class Lane:
                 if self._taken >= MANY:
                     await self._gather()
                 await self._commit(self)
+                self._expected = self._taken + len(self.queue)
             elif not self._closed:
                 self._filled.clear()
 

@@ -1,7 +1,6 @@
 """Reads: points, pages, snapshots and events. Every one is a bounded number of index ranges."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +10,7 @@ from askd.domain import asks as rules
 from askd.domain.asks import Ask, AskEvent, AskFilter, AskStatus, CancelReason
 from askd.domain.limits import PAGE
 from askd.domain.sessions import UNJOINED, Turn
+from askd.domain.values import value
 from askd.store.lists import padded, storable
 from askd.store.pauses import unhurried
 from askd.store.rows import STATUS_CODES, AskRow, fitting, is_row_of, to_ask
@@ -28,7 +28,7 @@ _ROW_BYTES = 4096
 EVENT_SPAN = 512
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Page:
     """Asks in order of created_revision, and whether there are more after the last."""
 
@@ -36,7 +36,7 @@ class Page:
     more: bool
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@value
 class Events:
     """The events of a filter up to `revision`, which is past all of them."""
 

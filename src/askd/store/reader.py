@@ -49,8 +49,16 @@ class Reader:
         """See load_page()."""
         if self._cache is None:
             return await self.read(lambda connection: load_page(connection, query, after, limit))
-        known = self._cache.peek
-        with self._cache.reading() as kept:
+        pages, key = self._cache.pages.of(query.workspace_id), (query, after, limit)
+        page = pages.get(key)
+        if page is None:
+            page = await self._load_page(self._cache, query, after, limit)
+            self._cache.pages.put(pages, key, page)
+        return page
+
+    async def _load_page(self, cache: AskCache, query: AskFilter, after: int, limit: int) -> Page:
+        known = cache.peek
+        with cache.reading() as kept:
             page = await self.read(lambda connection: load_page(connection, query, after, limit, known))
             if len(page.asks) <= KEPT:
                 kept += [ask for ask in page.asks if known(ask.id) is not ask]
