@@ -193,6 +193,14 @@ async def test_lists_and_watches_of_a_session_bound_caller_hold_its_sessions_onl
         assert [event.ask.id for event in await watcher.events(1)] == [seen.id]
 
 
+async def test_pages_that_hold_the_same_asks_go_on_where_each_was_asked_for(server: Served) -> None:
+    ids = [(await server.admin.ask(session_id="s")).id for _ in range(3)]
+    bound = await server.admin.with_grants(grant(VIEWER, "w", "s"))
+    for client in (bound, server.admin, bound):  # from the database, and from what is kept of it
+        for filters in ({}, {"session_id": "s"}):
+            assert [ask.id for ask in await client.list_all(limit=1, **filters)] == ids
+
+
 async def test_a_session_bound_caller_answers_in_its_session(server: Served) -> None:
     asked = await server.admin.ask()
     bound = await server.admin.with_grants(grant(ANSWERER, "w", "s"))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import grpc
 
 from askd.domain import limits
-from askd.domain.asks import AnswerWith, RejectWith, Withdraw
+from askd.domain.asks import AnswerWith, AskFilter, RejectWith, Withdraw
 from askd.domain.errors import AskdError, invalid
 from askd.domain.principals import Role
 from askd.domain.text import check_size
@@ -20,6 +20,7 @@ from askd.service.consult import Consulting, ConsultRequest
 from askd.service.cursors import make_cursor, read_cursor
 from askd.service.hub import Batch
 from askd.store.pauses import Pace
+from askd.store.queries import Page
 from askd.v1 import ask_service_pb2 as pb
 from askd.v1.ask_service_pb2_grpc import AskServiceServicer
 from askd.wire.content import question_from_proto, submissions_from_proto
@@ -68,6 +69,11 @@ class AskServicer(AskServiceServicer):
         query = convert.ask_filter(access.workspace_id, request.session_id, request.turn_id, request.statuses)
         after = read_cursor(query, request.cursor) if request.cursor else 0
         page = await self._asks.page(access, query, after, _limit(request.limit))
+        if query not in page.encoded:
+            page.encoded[query] = await self._encode_page(query, page)
+        return page.encoded[query]
+
+    async def _encode_page(self, query: AskFilter, page: Page) -> bytes:
         encoded = await _fitting(map(self._states.encode, page.asks))
         if page.more or len(encoded) < len(page.asks):
             cursor = make_cursor(query, page.asks[len(encoded) - 1].created_revision)

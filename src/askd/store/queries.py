@@ -1,6 +1,7 @@
 """Reads: points, pages, snapshots and events. Every one is a bounded number of index ranges."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -28,12 +29,15 @@ _ROW_BYTES = 4096
 EVENT_SPAN = 512
 
 
-@value
+@dataclass(kw_only=True, slots=True)
 class Page:
     """Asks in order of created_revision, and whether there are more after the last."""
 
     asks: list[Ask]
     more: bool
+    #: The responses that the server made of it, which go to many callers, by what these asked for: another filter's
+    #: cursor differs, even where the caller may see no more than this one's.
+    encoded: dict[AskFilter, bytes] = field(default_factory=dict)
 
 
 @value
