@@ -37,7 +37,7 @@ from askd.store.writer import Writer
 T = TypeVar("T")
 
 #: Asks of a snapshot that are read at once: bounds for how long a thread competes with the event loop.
-SNAPSHOT_ITEMS = 200
+SNAPSHOT_ITEMS = 50
 
 
 @value
