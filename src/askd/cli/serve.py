@@ -105,11 +105,11 @@ async def _serve(settings: Settings) -> None:
 
 def _settle() -> None:
     """Let the collector of garbage leave alone what stays until the end, and look for cycles, of which calls leave few,
-    a twentieth as often: it took a tenth of a busy server's time. And let a thread that converts a long page hand the
+    a seventieth as often: it took a tenth of a busy server's time. And let a thread that converts a long page hand the
     interpreter to the event loop ten times as quickly as it would, which else waits 5 ms at its every step."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(14_000, 20, 20)
+    gc.set_threshold(50_000, 20, 20)
     sys.setswitchinterval(0.0005)
 
 
