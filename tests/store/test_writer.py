@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -315,19 +316,26 @@ async def test_commands_that_take_long_to_make_do_not_keep_the_event_loop(writin
     assert between == [True] * 4
 
 
+async def serve_many(writing: Writing) -> int:
+    """Have a batch written after which the next is gathered. Returns how many there were."""
+    await asyncio.gather(*[writing.ask(create()) for _ in range(lanes.MANY)])
+    return writing.stage.writes
+
+
 async def test_where_many_commands_come_a_batch_waits_for_those_on_their_way(
     writing: Writing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lanes, "GATHERING", 10.0)
-    await asyncio.gather(*[writing.ask(create()) for _ in range(lanes.MANY)])
-    writes = writing.stage.writes
+    monkeypatch.setattr(lanes, "GATHERING", 1000.0)
+    monkeypatch.setattr(lanes, "QUIET", 1000.0)
+    writes = await serve_many(writing)
 
     async def come(turns: int) -> Ask:
         for _ in range(turns):
             await asyncio.sleep(0)
         return await writing.ask(create())
 
-    await asyncio.gather(*[come(number * (lanes.TURNS - 2)) for number in range(lanes.MANY)])
+    async with asyncio.timeout(60):
+        await asyncio.gather(*[come(number * 50) for number in range(lanes.MANY)])
     assert writing.stage.writes == writes + 1
 
 
@@ -335,10 +343,21 @@ async def test_a_batch_waits_no_longer_than_until_those_served_last_came_again(
     writing: Writing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lanes, "GATHERING", 1000.0)
-    monkeypatch.setattr(lanes, "TURNS", 1_000_000_000)
+    monkeypatch.setattr(lanes, "QUIET", 1000.0)
     async with asyncio.timeout(60):
         for _ in range(3):
-            await asyncio.gather(*[writing.ask(create()) for _ in range(lanes.MANY)])
+            await serve_many(writing)
+
+
+@pytest.mark.parametrize(("quiet", "gathering"), [(0.001, 1000.0), (1000.0, 0.001)])
+async def test_a_batch_is_not_kept_by_callers_that_do_not_come_again(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch, quiet: float, gathering: float
+) -> None:
+    monkeypatch.setattr(lanes, "QUIET", quiet)
+    monkeypatch.setattr(lanes, "GATHERING", gathering)
+    await serve_many(writing)
+    async with asyncio.timeout(60):
+        await writing.ask(create())
 
 
 async def test_closing_finishes_what_waits(writing: Writing, store: Store) -> None:
@@ -392,14 +411,12 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> Locked:
     """The workspaces that somebody keeps locked."""
     names = Locked()
 
-    def apply_unless_locked(
-        connection: Connection, commands: Sequence[Command], now: int, *, uncertain: bool = False
-    ) -> Applied:
+    def apply_unless_locked(connection: Connection, commands: Sequence[Command], now: int, **how: Any) -> Applied:
         if names.intersection(map(workspace_of, commands)):
             if names.once:
                 names.clear()
             raise LockedError("a row is locked")
-        return apply(connection, commands, now, uncertain=uncertain)
+        return apply(connection, commands, now, **how)
 
     monkeypatch.setattr(module, "apply", apply_unless_locked)
     monkeypatch.setattr(module, "find_locked", lambda _, ids: names & ids)

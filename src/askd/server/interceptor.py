@@ -74,12 +74,13 @@ class Interceptor:
         self._draining = True
 
     def add_generic_rpc_handlers(self, handlers: Iterable[grpc.GenericRpcHandler]) -> None:
-        """Part of a server to the generated code. Registered handlers are the same and come first."""
+        """Part of a server to the generated code. What it registers is the same."""
 
     def add_registered_method_handlers(self, service_name: str, handlers: Mapping[str, MethodHandler]) -> None:
-        """Wrap a service's handlers and give them to the server."""
+        """Wrap a service's handlers and give them to the server, which finds them by name: it would wait for the next
+        call of every registered method anew at each call."""
         wrapped = {name: self._wrap(handler, name) for name, handler in handlers.items()}
-        self._server.add_registered_method_handlers(service_name, wrapped)
+        self._server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service_name, wrapped)])
         self._wrapped |= {f"/{service_name}/{name}": handler for name, handler in wrapped.items()}
 
     def _wrap(self, handler: MethodHandler, name: str) -> MethodHandler:

@@ -1,6 +1,6 @@
 """The batch: many commands decided in order and written in one transaction (DESIGN, second idea)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
@@ -10,7 +10,8 @@ from askd.domain.asks import Ask, AskDraft, AskEvent, CancelAsks, CreateAsk, Res
 from askd.domain.errors import AskdError
 from askd.domain.sessions import UNJOINED, Command, EndSession, EndTurn, OpenSession, Session, Turn
 from askd.domain.values import value
-from askd.store.state import State, load, session_of, turn_of, write
+from askd.store.memory import Memory
+from askd.store.state import State, keep, load, session_of, turn_of, write
 
 
 @value
@@ -31,20 +32,32 @@ class Applied:
     events: Sequence[AskEvent]
 
 
-def apply(connection: Connection, commands: Sequence[Command], now: int, *, uncertain: bool = False) -> Applied:
+def apply(
+    connection: Connection,
+    commands: Sequence[Command],
+    now: int,
+    *,
+    uncertain: bool = False,
+    memory: Memory | None = None,
+    pending: Mapping[str, Ask] = {},
+) -> Applied:
     """Decide the commands in order, each seeing the outcomes before it, and write what changed.
 
-    The caller commits. `uncertain` says that an earlier attempt may have been committed: a command whose own id is
-    found in the database was done by that attempt.
+    The caller commits, and then confirms the commands to `memory`, where it has one. `pending` are asks that are known
+    to be so. `uncertain` says that an earlier attempt may have been committed: a command whose own id is found in the
+    database was done by that attempt.
 
     1. Lock the workspaces' rows: from here on the revision order is the commit order.
     2. Load what the commands touch.
     3. Decide.
     4. Write.
     """
-    state = load(connection, commands, now, uncertain=uncertain)
+    memory = memory or Memory()
+    memory.begin(commands)
+    state = load(connection, commands, now, uncertain=uncertain, memory=memory, pending=pending)
     outcomes = [_decide(state, command) for command in commands]
     write(connection, state)
+    keep(state, memory)
     return Applied(outcomes=outcomes, events=state.events)
 
 

@@ -8,7 +8,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from askd.domain.asks import Ask, AskFilter, CancelAsks, CreateAsk, ResolveAsk
+from askd.domain.asks import Ask, AskFilter, AskStatus, CancelAsks, CreateAsk, ResolveAsk
 from askd.domain.sessions import Command, workspace_of
 from askd.store.queries import Page
 
@@ -47,6 +47,11 @@ class AskCache:
     def peek(self, ask_id: str) -> Ask | None:
         """An ask, if it is here; from any thread."""
         return self._asks.get(ask_id)
+
+    def pending(self, commands: Iterable[Command]) -> dict[str, Ask]:
+        """The pending asks here that commands may change. They stay so until one does: call before changing()."""
+        found = {ask_id: self._asks.get(ask_id) for ask_id in _touched(commands)}
+        return {ask_id: ask for ask_id, ask in found.items() if ask and ask.status is AskStatus.PENDING}
 
     @contextmanager
     def changing(self, commands: Sequence[Command]) -> Iterator[list[Ask]]:

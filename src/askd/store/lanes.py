@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from askd.domain.errors import AskdError, unavailable
@@ -15,11 +16,11 @@ PATIENCE = 3.0
 ASIDE = 256
 #: Seconds that making a batch's commands may take, unless a single one takes longer.
 SPAN = 0.010
-#: The size of a batch after which the next is gathered, turns of the event loop that end this without a command, and
-#: seconds.
+#: The size of a batch after which the next is gathered, and the seconds after which this ends: without a command, and
+#: in all.
 MANY = 8
-TURNS = 100
-GATHERING = 0.020
+QUIET = 0.006
+GATHERING = 0.030
 #: Seconds between looks at the locked workspaces.
 PAUSE = 0.05
 
@@ -79,15 +80,18 @@ class Lane:
         self.queue: deque[Waiting] = deque()
         self._filled = asyncio.Event()
         self._closed = False
-        #: How many commands were taken last, and how many there will be once their callers came again.
+        #: How many commands were taken last, how many there will be once their callers came again, and that there are.
         self._taken = 0
         self._expected = 0
+        self._gathered = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=name)
 
     def put(self, waiting: Waiting) -> None:
         """Add a command behind the others."""
         self.queue.append(waiting)
         self._filled.set()
+        if len(self.queue) >= self._expected:
+            self._gathered.set()
 
     def put_first(self, waiting: Waiting) -> None:
         """Add a command before the others."""
@@ -113,14 +117,17 @@ class Lane:
 
     async def _gather(self) -> None:
         """Where many commands come, let those arrive that are on their way: a batch costs as much as several commands
-        in it. Over once the callers that were served last came again, none came for a while, counted in turns of the
-        event loop, or after GATHERING."""
-        loop = asyncio.get_running_loop()
-        until, seen, quiet = loop.time() + GATHERING, len(self.queue), 0
-        while seen < self._expected and quiet < TURNS and loop.time() < until:
-            await asyncio.sleep(0)
-            quiet = quiet + 1 if len(self.queue) == seen else 0
-            seen = len(self.queue)
+        in it, and threads that compete for the interpreter and the processors wait for one another. Over once the
+        callers that were served last came again, none came for a while, or it took too long."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + GATHERING
+        while (seen := len(self.queue)) < self._expected and clock() < until:
+            self._gathered.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(QUIET, until - clock())):
+                    await self._gathered.wait()
+            if len(self.queue) == seen:
+                break
 
     async def close(self) -> None:
         """Finish the commands that wait."""

@@ -1,6 +1,6 @@
 """What a batch of commands touches: loaded once, changed in memory by each command in turn, written once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -21,12 +21,10 @@ from askd.domain.sessions import (
 )
 from askd.store import rows
 from askd.store.lists import padded
+from askd.store.memory import Memory, SessionKey, TurnKey
 from askd.store.queries import load_asks
 from askd.store.statements import binds, equals, fetch, insert_all, insert_missing, numbered, update_all, upsert
 from askd.store.tables import asks, payloads, sessions, turns, workspaces
-
-SessionKey = tuple[str, str]
-TurnKey = tuple[str, str, str]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -111,36 +109,68 @@ def turn_of(command: Command) -> TurnKey | None:
     return None
 
 
-def ended_by(command: Command) -> tuple[str, ...] | None:
-    """The session or turn that a command ends."""
-    match command:
-        case EndTurn():
-            return turn_of(command)
-        case EndSession():
-            return session_of(command)
-    return None
+@dataclass(kw_only=True, slots=True)
+class _Wanted:
+    """What the commands of a batch depend on."""
+
+    workspaces: set[str] = field(default_factory=set)
+    #: By workspace.
+    requests: dict[str, set[bytes]] = field(default_factory=dict)
+    asks: set[str] = field(default_factory=set)
+    sessions: set[SessionKey | None] = field(default_factory=set)
+    turns: set[TurnKey | None] = field(default_factory=set)
+    #: Sessions and turns that are to be ended.
+    ended: set[SessionKey | TurnKey] = field(default_factory=set)
+
+
+def _wanted_by(commands: Sequence[Command], *, uncertain: bool) -> _Wanted:
+    wanted = _Wanted()
+    for command in commands:
+        wanted.workspaces.add(workspace_of(command))
+        match command:
+            case CreateAsk():
+                if command.request_id is not None:
+                    requests = wanted.requests.setdefault(command.access.workspace_id, set())
+                    requests.add(command.request_id.encode())
+                if uncertain:
+                    wanted.asks.add(command.ask_id)
+            case ResolveAsk():
+                wanted.asks.add(command.ask_id)
+                continue
+            case CancelAsks():
+                wanted.asks.update(command.ask_ids)
+                continue
+            case EndSession():
+                wanted.ended.add((command.access.workspace_id, command.session_id))
+            case EndTurn():
+                wanted.ended.add((command.access.workspace_id, command.session_id, command.turn_id))
+        wanted.sessions.add(session_of(command))
+        wanted.turns.add(turn_of(command))
+    return wanted
 
 
 # --- loading ---
 
 
-def load(connection: Connection, commands: Sequence[Command], now: int, *, uncertain: bool) -> State:
-    """Lock the workspaces' rows, sorted, then load what the commands touch, one query a table."""
-    state = State(now=now, revisions=_lock(connection, set(map(workspace_of, commands))))
-    _load_requests(connection, commands, state)
-    ids = set(state.requests.values())
-    for command in commands:
-        match command:
-            case ResolveAsk():
-                ids.add(command.ask_id)
-            case CancelAsks():
-                ids.update(command.ask_ids)
-            case CreateAsk() if uncertain:
-                ids.add(command.ask_id)
-    state.asks = load_asks(connection, ids)
-    _load_sessions(connection, {key for key in map(session_of, commands) if key}, state)
-    _load_turns(connection, {key for key in map(turn_of, commands) if key}, state)
-    for ended in {key for key in map(ended_by, commands) if key}:
+def load(
+    connection: Connection,
+    commands: Sequence[Command],
+    now: int,
+    *,
+    uncertain: bool,
+    memory: Memory,
+    pending: Mapping[str, Ask],
+) -> State:
+    """Lock the workspaces' rows, sorted, then load what the commands touch and is not at hand, one query a table."""
+    wanted = _wanted_by(commands, uncertain=uncertain)
+    state = State(now=now, revisions=_revisions(connection, wanted.workspaces, memory))
+    _load_requests(connection, wanted.requests, state)
+    wanted.asks.update(state.requests.values())
+    state.asks = {ask_id: pending[ask_id] for ask_id in wanted.asks & pending.keys()}
+    state.asks |= load_asks(connection, wanted.asks - pending.keys())
+    _load_sessions(connection, wanted.sessions, memory, state)
+    _load_turns(connection, wanted.turns, memory, state)
+    for ended in wanted.ended:
         state.pending[ended] = _load_pending(connection, ended)
     return state
 
@@ -173,9 +203,14 @@ def _sessions(count: int) -> Select[Any]:
     )
 
 
+def _revisions(connection: Connection, ids: set[str], memory: Memory) -> dict[str, int]:
+    """The workspaces' revisions. Who remembers them has the database to itself, and need not lock the rows."""
+    if ids <= memory.revisions.keys():
+        return {key: memory.revisions[key] for key in ids}
+    return _lock(connection, ids)
+
+
 def _lock(connection: Connection, ids: set[str]) -> dict[str, int]:
-    if not ids:
-        return {}
     wanted = padded(sorted(ids))
     statement, values = _lock_them(len(wanted)), numbered("id", wanted)
     found = dict(fetch(connection, statement, values))
@@ -193,20 +228,19 @@ def find_locked(connection: Connection, ids: set[str]) -> set[str]:
     return dict(fetch(connection, _workspaces(len(wanted)), values)).keys() - free.keys()
 
 
-def _load_requests(connection: Connection, commands: Sequence[Command], state: State) -> None:
-    wanted: dict[str, set[bytes]] = {}
-    for command in commands:
-        if isinstance(command, CreateAsk) and command.request_id is not None:
-            wanted.setdefault(command.access.workspace_id, set()).add(command.request_id.encode())
+def _load_requests(connection: Connection, wanted: Mapping[str, set[bytes]], state: State) -> None:
     for workspace_id, ids in wanted.items():
         for ask_id, request_id in _fetch_in(connection, _requests, workspace_id, sorted(ids)):
             state.requests[workspace_id, request_id.decode()] = ask_id
 
 
-def _load_sessions(connection: Connection, keys: set[SessionKey], state: State) -> None:
+def _load_sessions(connection: Connection, keys: set[SessionKey | None], memory: Memory, state: State) -> None:
     wanted: dict[str, list[str]] = {}
-    for workspace_id, session_id in keys:
-        wanted.setdefault(workspace_id, []).append(session_id)
+    for key in keys:
+        if key in memory.sessions:
+            state.sessions[key] = memory.sessions[key]
+        elif key:
+            wanted.setdefault(key[0], []).append(key[1])
     for workspace_id, ids in wanted.items():
         for session in map(rows.to_session, _fetch_in(connection, _sessions, workspace_id, ids)):
             state.sessions[workspace_id, session.session_id] = session
@@ -219,10 +253,11 @@ def _fetch_in(
     return fetch(connection, statement(len(wanted)), numbered("id", wanted) | {"workspace_id": workspace_id})
 
 
-def _load_turns(connection: Connection, keys: set[TurnKey], state: State) -> None:
-    if not keys:
+def _load_turns(connection: Connection, keys: set[TurnKey | None], memory: Memory, state: State) -> None:
+    state.turns = {key: memory.turns[key] for key in keys if key in memory.turns}
+    wanted = padded(sorted(key for key in keys if key and key not in state.turns))
+    if not wanted:
         return
-    wanted = padded(sorted(keys))
     named = {f"{name}{index}": part for index, key in enumerate(wanted) for name, part in zip("wst", key, strict=True)}
     for turn in map(rows.to_turn, fetch(connection, _turns(len(wanted)), named)):
         state.turns[turn.workspace_id, turn.session_id, turn.turn_id] = turn
@@ -270,3 +305,12 @@ def write(connection: Connection, state: State) -> None:
     if advanced := {ask.workspace_id for ask in (*state.created, *state.resolved)}:
         revisions = [{"id": key, "revision": state.revisions[key]} for key in sorted(advanced)]
         update_all(connection, workspaces, revisions)
+
+
+def keep(state: State, memory: Memory) -> None:
+    """Leave in memory what the next batch may need."""
+    memory.revisions |= state.revisions
+    for session_key, session in state.sessions.items():
+        memory.keep_session(session_key, session)
+    for turn_key, turn in state.turns.items():
+        memory.keep_turn(turn_key, turn)

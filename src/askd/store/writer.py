@@ -16,6 +16,7 @@ from askd.store.batch import Outcome, apply
 from askd.store.cache import AskCache
 from askd.store.database import Database, LockedError
 from askd.store.lanes import Aside, Lane, Waiting
+from askd.store.memory import Memory
 from askd.store.state import find_locked
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ Publish = Callable[[Sequence[AskEvent]], None]
 
 class Writer:
     """Commits commands, those of a workspace in the order they came. `publish` hears of every event once its commit is
-    done.
+    done. `cache` is for a server that has its database to itself, which then remembers more than asks.
 
     A workspace has its lane, by a hash that all servers share, and each lane commits a batch at a time. A workspace
     whose row somebody keeps locked is set aside, where its commands are tried on their own and stop no other.
@@ -42,6 +43,7 @@ class Writer:
     def __init__(self, database: Database, clock: Clock, publish: Publish, cache: AskCache | None = None) -> None:
         self._database = database
         self._cache = cache
+        self._memory = Memory() if cache else None
         self._clock = clock
         self._publish = publish
         self._closed = False
@@ -159,10 +161,15 @@ class Writer:
         uncertain = any(waiting.uncertain for waiting in batch)
         now = self._clock()
         changing: AbstractContextManager[list[Ask]] = self._cache.changing(commands) if self._cache else nullcontext([])
+        pending = self._cache.pending(commands) if self._cache and not uncertain else {}
         with changing as committed:
             applied = await self._database.write(
-                lambda connection: apply(connection, commands, now, uncertain=uncertain)
+                lambda connection: apply(
+                    connection, commands, now, uncertain=uncertain, memory=self._memory, pending=pending
+                )
             )
+            if self._memory:
+                self._memory.confirm(commands)
             if not uncertain:  # else an event may be older than what became of its ask
                 committed += [event.ask for event in applied.events]
         self.failing = False
