@@ -82,6 +82,16 @@ async def refusal(submitted: "asyncio.Task[Outcome]") -> AskdError:
     return refused.value
 
 
+async def told(writing: Writing, concluded: list[Outcome]) -> Outcome:
+    """What a caller is told who makes of an outcome the outcome itself, and notes when."""
+
+    def finish(outcome: Outcome) -> Outcome:
+        concluded.append(outcome)
+        return outcome
+
+    return await writing.writer.enqueue("w", create, finish)
+
+
 # --- batches ---
 
 
@@ -320,6 +330,24 @@ async def serve_many(writing: Writing) -> int:
     """Have a batch written after which the next is gathered. Returns how many there were."""
     await asyncio.gather(*[writing.ask(create()) for _ in range(lanes.MANY)])
     return writing.stage.writes
+
+
+async def test_what_callers_are_told_is_made_before_it_is_committed_and_told_after(writing: Writing) -> None:
+    concluded: list[Outcome] = []
+    with writing.stage.holding_what_was_written() as gate:
+        telling = asyncio.create_task(told(writing, concluded))
+        await gate.reached()
+        assert len(concluded) == 1
+        assert not telling.done()
+    assert [await telling] == concluded
+
+
+async def test_what_was_made_of_an_attempt_that_failed_is_told_to_nobody(writing: Writing) -> None:
+    writing.stage.lost_answers.add(1)
+    concluded: list[Outcome] = []
+    outcome = await told(writing, concluded)
+    assert len(concluded) == 2
+    assert outcome is concluded[1]
 
 
 async def test_where_many_commands_come_a_batch_waits_for_those_on_their_way(

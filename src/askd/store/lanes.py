@@ -28,7 +28,7 @@ PAUSE = 0.05
 class Waiting:
     """A command to be made once its turn comes, and the future of whoever waits for what is made of its outcome."""
 
-    __slots__ = ("_finish", "_make", "command", "future", "since", "uncertain", "workspace_id")
+    __slots__ = ("_finish", "_make", "_told", "command", "future", "since", "uncertain", "workspace_id")
 
     command: Command
 
@@ -37,6 +37,8 @@ class Waiting:
         self.workspace_id = workspace_id
         self._make: Callable[[], Command] | None = make
         self._finish = finish
+        #: What was made of an outcome that is not committed yet, and that outcome.
+        self._told: tuple[Outcome | AskdError, Any, Exception | None] | None = None
         self.future: asyncio.Future[Any] = loop.create_future()
         self.since = loop.time()
         #: Whether an attempt may have been committed of which the answer was lost.
@@ -51,13 +53,23 @@ class Waiting:
                 self.fail(error)
         return not self.future.done()
 
+    def conclude(self, outcome: Outcome | AskdError) -> None:
+        """Make of an outcome what whoever waits is told, while its commit is under way."""
+        try:
+            self._told = outcome, self._finish(_or_raise(outcome)), None
+        except Exception as error:
+            self._told = outcome, None, error
+
     def finish(self, outcome: Outcome | AskdError) -> None:
         """Tell whoever waits what became of the command."""
-        if self.future.done():
+        if self._told is None or self._told[0] is not outcome:  # an earlier attempt's
+            self.conclude(outcome)
+        if self._told is None or self.future.done():
             return
-        try:
-            self.future.set_result(self._finish(_or_raise(outcome)))
-        except Exception as error:
+        _, told, error = self._told
+        if error is None:
+            self.future.set_result(told)
+        else:
             self.future.set_exception(error)
 
     def fail(self, error: Exception) -> None:

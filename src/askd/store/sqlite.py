@@ -26,6 +26,8 @@ TOGETHER = 16
 BUSY_TIMEOUT = 1000
 #: Pages kept in memory by each connection, in KiB.
 CACHE = 32 * 1024
+#: Pages of the write-ahead log after which a commit copies them to the database, each once however often it changed.
+CHECKPOINT = 4096
 
 
 class SqliteDatabase:
@@ -120,6 +122,7 @@ def _engine(path: Path) -> Engine:
         for pragma in (
             "journal_mode = WAL",
             "synchronous = FULL",
+            f"wal_autocheckpoint = {CHECKPOINT}",
             "foreign_keys = ON",
             f"cache_size = -{CACHE}",
             # What is deleted is overwritten with zeros.

@@ -1,5 +1,6 @@
 """The writer: takes whatever commands wait and commits them together (DESIGN, second idea)."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -7,12 +8,13 @@ from functools import partial
 from typing import TypeVar
 from zlib import crc32
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from askd.domain.asks import Ask, AskEvent
-from askd.domain.errors import unavailable
+from askd.domain.errors import AskdError, unavailable
 from askd.domain.sessions import Command, workspace_of
-from askd.store.batch import Outcome, apply
+from askd.store.batch import Applied, Outcome, apply
 from askd.store.cache import AskCache
 from askd.store.database import Database, LockedError
 from askd.store.lanes import Aside, Lane, Waiting
@@ -159,15 +161,18 @@ class Writer:
     async def _attempt(self, batch: list[Waiting]) -> None:
         commands = [waiting.command for waiting in batch]
         uncertain = any(waiting.uncertain for waiting in batch)
-        now = self._clock()
+        now, loop = self._clock(), asyncio.get_running_loop()
         changing: AbstractContextManager[list[Ask]] = self._cache.changing(commands) if self._cache else nullcontext([])
         pending = self._cache.pending(commands) if self._cache and not uncertain else {}
+
+        def transaction(connection: Connection) -> Applied:
+            applied = apply(connection, commands, now, uncertain=uncertain, memory=self._memory, pending=pending)
+            # While it is being committed, the event loop makes of it what callers are told.
+            loop.call_soon_threadsafe(_conclude, batch, applied.outcomes)
+            return applied
+
         with changing as committed:
-            applied = await self._database.write(
-                lambda connection: apply(
-                    connection, commands, now, uncertain=uncertain, memory=self._memory, pending=pending
-                )
-            )
+            applied = await self._database.write(transaction)
             if self._memory:
                 self._memory.confirm(commands)
             if not uncertain:  # else an event may be older than what became of its ask
@@ -181,6 +186,11 @@ class Writer:
     def _note(self, error: Exception) -> None:
         self.failing = self.failing or isinstance(error, SQLAlchemyError)
         log.error("a write failed: %s", describe(error))
+
+
+def _conclude(batch: Sequence[Waiting], outcomes: Sequence[Outcome | AskdError]) -> None:
+    for waiting, outcome in zip(batch, outcomes, strict=True):
+        waiting.conclude(outcome)
 
 
 def describe(error: Exception) -> str:
