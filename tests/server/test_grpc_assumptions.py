@@ -108,6 +108,7 @@ async def test_abort_raises_an_ordinary_exception_and_the_first_one_counts() -> 
 
     async with bare(unary=twice) as running:
         assert await code_of(running.call()) is grpc.StatusCode.NOT_FOUND
+        await eventually(lambda: len(swallowed) == 2)  # the client may be told before the handler goes on
     assert isinstance(swallowed[0], grpc.aio.AbortError)
     assert [type(error).__name__ for error in swallowed[1:]] == ["UsageError"]
 
