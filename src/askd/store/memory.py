@@ -1,5 +1,7 @@
 """What a writer that has its database to itself remembers, so as not to read it again at each batch."""
 
+from threading import Lock
+
 from askd.domain.sessions import Session, Turn
 
 SessionKey = tuple[str, str]
@@ -21,17 +23,20 @@ class Memory:
         self.sessions: dict[SessionKey, Session] = {}
         self.turns: dict[TurnKey, Turn] = {}
         self._unconfirmed: object = None
+        self._lock = Lock()
 
     def begin(self, batch: object) -> None:
         """Begin a batch, which confirm() is told of."""
-        if self._unconfirmed is not None or len(self.revisions) + len(self.sessions) + len(self.turns) > MOST:
-            self._forget()
-        self._unconfirmed = batch
+        with self._lock:
+            if self._unconfirmed is not None or len(self.revisions) + len(self.sessions) + len(self.turns) > MOST:
+                self._forget()
+            self._unconfirmed = batch
 
     def confirm(self, batch: object) -> None:
         """Say that a batch was committed; from any thread."""
-        if self._unconfirmed is batch:
-            self._unconfirmed = None
+        with self._lock:
+            if self._unconfirmed is batch:
+                self._unconfirmed = None
 
     def keep_session(self, key: SessionKey, session: Session) -> None:
         """Remember a session. Those that have ended are looked up: others finish their ends."""
