@@ -184,3 +184,10 @@ def test_few_pages_of_few_workspaces_are_kept_and_no_large_ones() -> None:
     for number in range(module.WORKSPACES):
         cache.pages.of(str(number))
     assert cache.pages.of("w") == {}
+
+
+def test_what_changed_once_leaves_nothing_behind() -> None:
+    cache = AskCache()
+    with cache.changing([COMMAND]):
+        pass
+    assert not cache.pages._changing

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import traceback
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -386,6 +387,48 @@ async def test_a_batch_is_not_kept_by_callers_that_do_not_come_again(
     await serve_many(writing)
     async with asyncio.timeout(60):
         await writing.ask(create())
+
+
+async def test_after_waiting_in_vain_a_batch_does_not_wait_again(
+    writing: Writing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await asyncio.gather(*[writing.ask(create()) for _ in range(2 * lanes.MANY)])
+    monkeypatch.setattr(lanes, "GATHERING", 0.0)
+    await serve_many(writing)  # by others than the callers before
+    monkeypatch.setattr(lanes, "GATHERING", 1000.0)
+    monkeypatch.setattr(lanes, "QUIET", 1000.0)
+    async with asyncio.timeout(60):
+        await writing.ask(create())
+
+
+async def test_under_a_backlog_no_batch_waits(writing: Writing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", lanes.MANY)
+    monkeypatch.setattr(lanes, "GATHERING", 1000.0)
+    monkeypatch.setattr(lanes, "QUIET", 1000.0)
+    async with asyncio.timeout(60):
+        await asyncio.gather(*await writing.submit_all([create() for _ in range(5 * lanes.MANY)]))
+    assert writing.stage.writes == 5
+
+
+async def test_closing_does_not_wait_for_more(writing: Writing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "GATHERING", 1000.0)
+    monkeypatch.setattr(lanes, "QUIET", 1000.0)
+    with writing.stage.holding_writes() as gate:
+        served = await writing.submit_all([create() for _ in range(lanes.MANY)])
+        await gate.reached()
+        last = writing.submit(create())
+        closing = asyncio.create_task(writing.writer.close())
+        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await asyncio.gather(*served, last, closing)
+
+
+async def test_a_refusal_does_not_hold_the_batch_it_came_from(writing: Writing) -> None:
+    ask = await writing.ask(create())
+    await writing.ask(answer(ask))
+    refused = await refusal(writing.submit(reject(ask)))
+    names = [frame.f_code.co_name for frame, _ in traceback.walk_tb(refused.__traceback__)]
+    assert not {"_decide", "conclude", "apply"}.intersection(names)
 
 
 async def test_closing_finishes_what_waits(writing: Writing, store: Store) -> None:

@@ -140,7 +140,11 @@ class Sweeper:
                 self._scrubbed = await self._database.scrub()
 
     async def _erase_chunk(self, before: int) -> set[str]:
-        workspaces = await self._database.write(lambda connection: sweeps.erase_payloads(connection, before))
+        try:
+            workspaces = await self._database.write(lambda connection: sweeps.erase_payloads(connection, before))
+        except Exception:
+            self._reader.forget()  # it may have been done
+            raise
         if workspaces:
             self._reader.forget()
         return workspaces

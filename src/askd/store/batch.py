@@ -77,7 +77,7 @@ def _decide(state: State, command: Command) -> Outcome | AskdError:
             case EndSession():
                 return _end_session(state, command)
     except AskdError as error:
-        return error
+        return error.with_traceback(None)  # its frames hold the whole batch
 
 
 def _create(state: State, command: CreateAsk) -> Outcome:

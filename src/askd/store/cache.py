@@ -141,7 +141,7 @@ class Pages:
         try:
             yield
         finally:
-            self._changing.subtract(workspaces)
+            self._changing -= Counter(workspaces)  # leaves no zeros
             self._drop(workspaces)
 
     def clear(self) -> None:

@@ -50,15 +50,18 @@ class Waiting:
             try:
                 self.command, self._make = self._make(), None
             except Exception as error:  # whatever it is, it is the caller's
-                self.fail(error)
+                self.fail(_bare(error))
         return not self.future.done()
 
     def conclude(self, outcome: Outcome | AskdError) -> None:
         """Make of an outcome what whoever waits is told, while its commit is under way."""
+        if isinstance(outcome, AskdError):
+            self._told = outcome, None, outcome
+            return
         try:
-            self._told = outcome, self._finish(_or_raise(outcome)), None
-        except Exception as error:
-            self._told = outcome, None, error
+            self._told = outcome, self._finish(outcome), None
+        except Exception as error:  # as above
+            self._told = outcome, None, _bare(error)
 
     def finish(self, outcome: Outcome | AskdError) -> None:
         """Tell whoever waits what became of the command."""
@@ -78,10 +81,10 @@ class Waiting:
             self.future.set_exception(refusal(error))
 
 
-def _or_raise(outcome: Outcome | AskdError) -> Outcome:
-    if isinstance(outcome, AskdError):
-        raise outcome
-    return outcome
+def _bare(error: Exception) -> Exception:
+    """A refusal without the frames that it came through: they hold what was refused, and would keep it until the
+    collector of garbage comes."""
+    return error.with_traceback(None) if isinstance(error, AskdError) else error
 
 
 class Lane:
@@ -92,8 +95,10 @@ class Lane:
         self.queue: deque[Waiting] = deque()
         self._filled = asyncio.Event()
         self._closed = False
-        #: How many commands were taken last, how many there will be once their callers came again, and that there are.
+        #: How many commands were taken last, and could have been, how many there will be once their callers came again,
+        #: and that there are.
         self._taken = 0
+        self._most = 0
         self._expected = 0
         self._gathered = asyncio.Event()
         self._task = asyncio.create_task(self._run(), name=name)
@@ -124,13 +129,14 @@ class Lane:
             waiting = self.queue.popleft()
             if waiting.prepare():
                 taken.append(waiting)
-        self._taken = len(taken)
+        self._taken, self._most = len(taken), most
         return taken
 
-    async def _gather(self) -> None:
+    async def _gather(self) -> bool:
         """Where many commands come, let those arrive that are on their way: a batch costs as much as several commands
         in it, and threads that compete for the interpreter and the processors wait for one another. Over once the
-        callers that were served last came again, none came for a while, or it took too long."""
+        callers that were served last came again, none came for a while, or it took too long. Returns whether they came:
+        where commands come from others, waiting is in vain."""
         clock = asyncio.get_running_loop().time
         until = clock() + GATHERING
         while (seen := len(self.queue)) < self._expected and clock() < until:
@@ -140,6 +146,7 @@ class Lane:
                     await self._gathered.wait()
             if len(self.queue) == seen:
                 break
+        return len(self.queue) >= self._expected
 
     async def close(self) -> None:
         """Finish the commands that wait."""
@@ -151,10 +158,9 @@ class Lane:
         while self.queue or not self._closed:
             await self._filled.wait()
             if self.queue:
-                if self._taken >= MANY:
-                    await self._gather()
+                came = self._taken < MANY or self._closed or await self._gather()
                 await self._commit(self)
-                self._expected = self._taken + len(self.queue)
+                self._expected = min(self._taken + len(self.queue), self._most) if came else 0
             elif not self._closed:
                 self._filled.clear()
 
