@@ -44,6 +44,11 @@ class Victim:
             end(self.server.process)
 
 
+def acknowledged(history: History, changes: int) -> Callable[[], bool]:
+    """Whether so many changes are acknowledged."""
+    return lambda: len(history.acknowledged) >= changes
+
+
 async def kill_again_and_again(
     data_dir: Path,
     settings: dict[str, str],
@@ -64,12 +69,10 @@ async def kill_again_and_again(
         load = Load(history, endpoint, WORKSPACES, seed)
         async with working(load, keys, views(WORKSPACES)):
             for _ in range(kills):
-                enough = len(history.acknowledged) + changes
-                await eventually(lambda enough=enough: len(history.acknowledged) >= enough, within=60)  # type: ignore[misc]
+                await eventually(acknowledged(history, len(history.acknowledged) + changes), within=60)
                 await victim.stop(number)
                 server = await victim.start()
-            enough = len(history.acknowledged) + changes
-            await eventually(lambda: len(history.acknowledged) >= enough, within=60)
+            await eventually(acknowledged(history, len(history.acknowledged) + changes), within=60)
         async with connected(server.address, server.credential) as admin:
             logs, asks = await survey(admin, WORKSPACES)
         history.check(logs, asks)
@@ -103,8 +106,12 @@ async def test_a_first_start_that_is_killed_at_every_moment_is_made_good_by_the_
     tmp_path: Path,
 ) -> None:
     for number in range(60):
-        moment = time.monotonic() + 0.02 * number
-        await killed_at_first_start(tmp_path / str(number), {}, lambda moment=moment: time.monotonic() > moment)  # type: ignore[misc]
+        await killed_at_first_start(tmp_path / str(number), {}, past(time.monotonic() + 0.02 * number))
+
+
+def past(moment: float) -> Callable[[], bool]:
+    """Whether a time has come, by the monotonic clock."""
+    return lambda: time.monotonic() > moment
 
 
 async def killed_at_first_start(data_dir: Path, settings: dict[str, str], moment: Callable[[], bool]) -> None:
